@@ -98,11 +98,13 @@ class CallSnapshot:
         """Put in place what has changed in another process; return a sentence for each thing that stays as it is.
 
         With `reopen`, this process goes on with the training: files that the other process had opened are opened here.
-        In a notebook, names that the user has bound anew since the snapshot stay, and what another experiment that ran
-        side by side with this one has changed, too.
+        Else names that the program has bound anew since the snapshot stay; with `experiment`, what another experiment
+        that ran side by side with this one has changed, too.
         """
-        others = None if reopen else self._others
-        sentences = put_changes(data, self._snapshot, exact=self._exact, others=others, experiment=experiment)
+        others = self._others
+        sentences = put_changes(
+            data, self._snapshot, exact=self._exact, reopen=reopen, others=others, experiment=experiment
+        )
         return [*sentences, *self._others.sentences(experiment)]
 
     def open_files(self) -> list[Any]:

@@ -23,7 +23,7 @@ class Others:
         self._kept: dict[int | None, dict[str, None]] = {}
         _living.add(self)
 
-    def rest(self, number: int, difference: Difference, experiment: int | None) -> Difference | None:
+    def rest(self, number: int, difference: Difference, experiment: int) -> Difference | None:
         """Return what of a difference is to be put in place, None for nothing; note that for all other snapshots."""
         children, facts, content = difference
         kind, obj = self._snapshot.kinds[number], self._snapshot.objects[number]

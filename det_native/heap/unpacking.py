@@ -17,15 +17,14 @@ from det_native.heap.stack import run_with_deep_stack
 
 
 def put_changes(
-    data: bytes, snapshot: Snapshot, *, exact: bool, others: Others | None, experiment: int | None
+    data: bytes, snapshot: Snapshot, *, exact: bool, reopen: bool, others: Others, experiment: int | None
 ) -> list[str]:
     """Put in place what has changed in another process; return a sentence for each object that stays as it is.
 
-    `data` is of :class:`det_native.heap.packing.Packer`; see :meth:`det_native.heap.call.CallSnapshot.put`. In a
-    process that goes on with the training there are no `others`.
+    `data` is of :class:`det_native.heap.packing.Packer`; see :meth:`det_native.heap.call.CallSnapshot.put`.
     """
     (exact_there, ways), parts = pickle.loads(data)
-    unpickler = HeapUnpickler(io.BytesIO(b"".join(parts)), snapshot, reopen=others is None)
+    unpickler = HeapUnpickler(io.BytesIO(b"".join(parts)), snapshot, reopen=reopen)
     unpickler.follow(ways, exact=exact, exact_there=exact_there)
     sentences = unpickler.sentences
     try:
@@ -39,12 +38,12 @@ def put_changes(
         if isinstance(children, bytes):
             children = pickle.loads(children)
         kind, obj = snapshot.kinds[number], snapshot.objects[number]
-        if others is not None:
+        if experiment is not None:
             rest = others.rest(number, (children, facts, content), experiment)
             if rest is None:
                 continue
             children, facts, content = rest
-        if isinstance(kind, MappingKind) and kind in (NAMESPACE, FRAME) and others is not None:
+        if isinstance(kind, MappingKind) and kind in (NAMESPACE, FRAME) and not reopen:
             bound = kind.bound_since(obj, snapshot.children[number], snapshot.facts[number])
             children = [Missing() if name in bound else value for name, value in zip(facts, children, strict=True)]
             content = [name for name in content if name not in bound]

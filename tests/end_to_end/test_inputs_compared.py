@@ -105,6 +105,7 @@ def test_large_data_that_only_the_notebook_has_are_an_error_whose_remedy_works(
     assert f"made in cell [{split}], cell [{changed}]" in trial.error.message
     assert "init(values=['x_train'])" in trial.error.message
     assert "y_train" not in trial.error.message
+    kernel.run("experiment.wait()", fails=True)  # a later call of the model would raise it
     followed = FIT.replace('show="none"', "show='none', values=['x_train']")
     ended(cluster.attach(kernel.submit(f"settings = {{}}\n{followed}")), ExperimentState.COMPLETED)
 
