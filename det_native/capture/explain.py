@@ -58,7 +58,7 @@ def refusal_problem(
     elif maker.magics or maker.language:
         remedy = f"Make `{name}` in a cell of Python, or in a module that a cell imports."
     elif refusal.why == GONE and name in runs[-1].touched:
-        remedy = "An earlier training of the running cell has changed it: make this call in a cell of its own."
+        remedy = "An earlier training in the running cell has changed it: move this call into a cell of its own."
     else:
         remedy = f"Make `{name}` in a cell of its own, or send it: values=['{name}']."
     way = via(path)

@@ -156,7 +156,7 @@ class Snapshot:
 
     def class_name(self, number: int) -> str:
         """Return the class that an object had, for a check that both processes mean the same."""
-        # Of what stays it may be another one: of tqdm.auto, where there is no browser.
+        # Of what stays, the class may differ: tqdm.auto chooses one by whether a notebook shows the bar.
         return self.kinds[number].stays or full_name(self.classes[number])
 
     def fingerprint(self, number: int, *, exact: bool) -> str:

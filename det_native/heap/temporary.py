@@ -32,8 +32,8 @@ class TemporaryFolders:
                 if type(child) not in _PATHS:
                     continue
                 path = os.path.join(child, "")
-                known = path in self._folders or here.startswith(path) or path.startswith(here)
-                if not known and path.startswith(beginning) and path != beginning and os.path.isdir(path):
+                is_passed_over = path in self._folders or here.startswith(path) or path.startswith(here)
+                if not is_passed_over and path.startswith(beginning) and path != beginning and os.path.isdir(path):
                     step = kind.step(kind.labels(snapshot.objects[number], (), snapshot.facts[number])[place])
                     way = f"{snapshot.path(number)}{step}" if number >= snapshot.first else step.lstrip(".")
                     self._folders[path] = way, _files_in(path)

@@ -179,9 +179,9 @@ def _owners(part: dis.Instruction, before: list[dis.Instruction], wanted: set[st
     None where the part is of another value; all names that were loaded where the text does not tell.
     """
     first = part.positions and (part.positions.lineno, part.positions.col_offset)
-    there = [one for one in before if one.positions and (one.positions.lineno, one.positions.col_offset) == first]
-    loaded = [one.argval for one in there or before if one.opname in wanted]
-    return loaded[-1:] if there else loaded
+    same = [part for part in before if part.positions and (part.positions.lineno, part.positions.col_offset) == first]
+    loaded = [part.argval for part in same or before if part.opname in wanted]
+    return loaded[-1:] if same else loaded
 
 
 def _names_in(code: types.CodeType) -> frozenset[str]:

@@ -43,8 +43,8 @@ def bind(
     try:
         bound = signature.bind(model, *args, **{name: value for name, value in kwargs.items() if name not in extra})
     except TypeError as error:
-        known = [*[*signature.parameters][1:], "wait"]
-        raise SignatureError(f"{method}() {_misfit(error, kwargs, known)}") from None
+        names = [*[*signature.parameters][1:], "wait"]
+        raise SignatureError(f"{method}() {_misfit(error, kwargs, names)}") from None
     written = {_NAMES_OF_FIT.get(name, name): value for name, value in list(bound.arguments.items())[1:]}
     defaults = {
         name: parameter.default

@@ -46,7 +46,7 @@ def is_same_shape(here: str, there: str) -> bool:
 
 
 def exchanges(here: str, there: str) -> dict[str, str]:
-    """Return what stands in names of files for what differs: the moment, or the drawn name."""
+    """Return by what the differing parts of file names are replaced: moments, and names that were drawn."""
     return {old: new for old, new in _differing(here, there) if len(old) >= LEAST_DIGITS}
 
 

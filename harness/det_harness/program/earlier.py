@@ -122,6 +122,30 @@ class OtherCalls:
         return _noted(payload, past, harness.past_result(payload, history, past))
 
 
+class HostOfCalls:
+    """What the hosts of a program that runs again have in common: calls before the recorded one do not train."""
+
+    _calls: CallMatcher
+    _others: OtherCalls
+
+    @property
+    def takes_any_call(self) -> bool:
+        """Whether the program's first training call is the trial's, whichever it is."""
+        return self._calls.any_call
+
+    def stand_in(self, place: str) -> NullHandle:
+        """Return a null handle; `place` says which training it is of."""
+        return self._others.stand_in(place)
+
+    def owns_init(self) -> bool:
+        """Whether the ``init()`` being called is the one that the recorded call belongs to."""
+        return self._calls.is_recorded_init()
+
+    def set_streams_of_init(self) -> None:
+        """Have a trial with the notebook's seed draw from here on what the notebook drew after its ``init()``."""
+        self._calls.at_init()
+
+
 def files_on_worker(sources: Mapping[str, WarmStartSource]) -> Files:
     """Return what gives the files of checkpoints that lie where the master says."""
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from det_harness.frameworks.base import harness_for
 from det_harness.program.calls import CallMatcher
-from det_harness.program.earlier import Files, OtherCalls
+from det_harness.program.earlier import Files, HostOfCalls, OtherCalls
 from det_harness.program.inputs import InputCheck
 from det_harness.program.made_up import MadeUpValues
 from det_harness.program.runner import ProgramStop, WentOnError, swallowed
@@ -32,7 +32,7 @@ _NO_LOOP = (
 )
 
 
-class WorkerHost:
+class WorkerHost(HostOfCalls):
     """Runs the controller at the program's recorded call; implements ``det_native.runtime.ProgramHost``.
 
     Parameters
@@ -84,11 +84,6 @@ class WorkerHost:
         self._awaited = ""  # where the recorded call of train() was made
         self._logging = ExitStack()
         self._thread: threading.Thread | None = None  # in which the recorded call was made
-
-    @property
-    def takes_any_call(self) -> bool:
-        """Whether the program's first training call is the trial's, whichever it is."""
-        return self._calls.any_call
 
     def take_call(self, kind: str, payload: Any) -> Any:
         """Run the trial at the recorded call and stop the program there; another call gives what it has trained."""
@@ -197,18 +192,6 @@ class WorkerHost:
             raise
         self.outcome = controller.outcome
         raise ProgramStop
-
-    def stand_in(self, place: str) -> Any:
-        """Return a null handle; `place` says which training it is of."""
-        return self._others.stand_in(place)
-
-    def owns_init(self) -> bool:
-        """Whether the ``init()`` being called is the one that the recorded call belongs to."""
-        return self._calls.is_recorded_init()
-
-    def set_streams_of_init(self) -> None:
-        """Have a trial with the notebook's seed draw from here on what the notebook drew after its ``init()``."""
-        self._calls.at_init()
 
     def run(self, program: Callable[[], None]) -> Outcome:
         """Run the program under this host and return how its training ended.

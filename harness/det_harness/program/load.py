@@ -13,7 +13,7 @@ from typing import Any, Literal, NoReturn
 
 from det_harness.frameworks.base import harness_for, harness_of
 from det_harness.program.calls import CallMatcher
-from det_harness.program.earlier import Files, OtherCalls
+from det_harness.program.earlier import Files, HostOfCalls, OtherCalls
 from det_harness.program.made_up import MadeUpValues
 from det_harness.program.runner import ProgramRunner, ProgramStop
 from det_harness.program.suppress import suppressed_output
@@ -87,7 +87,7 @@ def load_checkpoint(
     return harness_of(bundle.program.framework).at_home(host.result)
 
 
-class LoadHost:
+class LoadHost(HostOfCalls):
     """Loads the weights at the program's recorded call, and stops the program; a ``runtime.ProgramHost``.
 
     Parameters
@@ -121,11 +121,6 @@ class LoadHost:
         self._directory = directory
         self._calls = calls
         self._others = OtherCalls(calls, MadeUpValues(calls.source), read_blob, files)
-
-    @property
-    def takes_any_call(self) -> bool:
-        """Whether the program's first training call is the trial's, whichever it is."""
-        return self._calls.any_call
 
     def reached(self, payload: Any) -> None:
         """Load; what goes wrong is kept, as the user's code around the call may hide it."""
@@ -161,18 +156,6 @@ class LoadHost:
             return iter(())
 
         return begin
-
-    def stand_in(self, place: str) -> Any:
-        """Return a null handle; `place` says which training it is of."""
-        return self._others.stand_in(place)
-
-    def owns_init(self) -> bool:
-        """Whether the ``init()`` being called is the one that the recorded call belongs to."""
-        return self._calls.is_recorded_init()
-
-    def set_streams_of_init(self) -> None:
-        """Have a trial with the notebook's seed draw from here on what the notebook drew after its ``init()``."""
-        self._calls.at_init()
 
 
 def load_weights(payload: Any, directory: Path, environment: TrialEnvironment) -> Any:
