@@ -59,11 +59,11 @@ ALLOWED: dict[str, set[str]] = {
     "det_native.estimator": TRIAL
     | {"det_native.heap", "det_native.horovod", "det_native.inspection", "det_native.keras"},
     "det_native.tensorboard": TRIAL,
-    "det_native.capture": {"det_native.schema", "det_native.callsite", "det_native.inspection"},
-    "det_native.inspection": {"det_native.schema"},
+    "det_native.capture": {"det_native.schema", "det_native.callsite", "det_native.heap", "det_native.inspection"},
+    "det_native.inspection": {"det_native.schema", "det_native.heap"},
     "det_native.local": {"det_native.schema"},
     "det_native.proof": {"det_native.schema", "det_native.heap", "det_native.inspection"},
-    "det_native.heap": {"det_native.inspection"},
+    "det_native.heap": set(),
     "det_native.search": {"det_native.schema"},
     "det_native.client": {
         "det_native.past_history",
@@ -98,6 +98,7 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.capture",
         "det_native.client",
         "det_native.display",
+        "det_native.heap",
         "det_native.home",
         "det_native.inspection",
         "det_native.local",

@@ -10,7 +10,7 @@ from det_native.callsite import calling_position
 from det_native.capture.log import CallRecord, ExecutionLog, LoggedExecution, current_log
 from det_native.capture.tracebacks import MAGIC_FILES
 from det_native.capture.transform import transform
-from det_native.inspection.own_code import is_library_file
+from det_native.heap.ownership import is_library_file
 from det_native.schema.cell_titles import cell_title
 
 

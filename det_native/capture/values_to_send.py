@@ -18,8 +18,8 @@ from det_native.capture.program.choose import ROOM
 from det_native.capture.program.records import Plan, Run, Travel
 from det_native.capture.program.settings import settings_of
 from det_native.errors import Problem
+from det_native.heap.ownership import is_library_of_ours
 from det_native.inspection.adapter import Encoded
-from det_native.inspection.attributes import is_library_of_ours
 from det_native.inspection.parts import parts_of
 from det_native.inspection.registry import adapter_of
 

@@ -51,7 +51,7 @@ class Origin:
         if self.record is None:
             return "the call was made from no cell and no file of the user's"
         from det_native.capture.log import current_log
-        from det_native.inspection.own_code import is_library_file
+        from det_native.heap.ownership import is_library_file
 
         log, script = current_log(), getattr(sys.modules.get("__main__"), "__file__", None)
         if (log is None or log.running is None) and script is not None and is_library_file(script):

@@ -4,12 +4,35 @@ from __future__ import annotations
 
 import functools
 import sys
+import sysconfig
+from pathlib import Path
 from typing import Any
-
-from det_native.inspection.attributes import is_library_of_ours, is_own_module
 
 #: What a class of det_native has whose objects are treated as those of the user's classes are.
 CAN_GO_ON = "_det_can_go_on"
+_OURS = ("det_native", "det_harness")
+
+
+@functools.lru_cache(maxsize=1)
+def _library_folders() -> tuple[str, ...]:
+    paths = sysconfig.get_paths()
+    own = Path(__file__).resolve().parent.parent
+    folders = {str(Path(paths[key]).resolve()) for key in ("stdlib", "platstdlib", "purelib", "platlib", "scripts")}
+    return (*sorted(folders), str(own))
+
+
+@functools.lru_cache(maxsize=4096)
+def is_library_file(path: str) -> bool:
+    """Whether a file belongs to Python, an installed package (or its commands) or det_native, and not to the user."""
+    if path.startswith("<") or "site-packages" in path or "dist-packages" in path:
+        return True
+    resolved = str(Path(path).resolve())
+    return any(resolved.startswith(folder + "/") or resolved == folder for folder in _library_folders())
+
+
+def is_library_of_ours(name: str | None) -> bool:
+    """Whether a module is one of det_native."""
+    return (name or "").partition(".")[0] in _OURS
 
 
 def is_users_module(name: str) -> bool:
@@ -19,7 +42,7 @@ def is_users_module(name: str) -> bool:
 
 @functools.cache
 def _is_users_file(name: str, file: str | None) -> bool:
-    return is_own_module(name)
+    return name == "__main__" or (not is_library_of_ours(name) and bool(file) and not is_library_file(file or ""))
 
 
 def is_users(thing: Any) -> bool:

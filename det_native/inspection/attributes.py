@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import dis
 import functools
-import sys
 import types
 from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from det_native.inspection.own_code import is_library_file
+from det_native.heap.ownership import is_users_module
 from det_native.inspection.parts import inner_codes, slots_of
 
 # What changes a container of Python: what its counterpart that cannot be changed does not have.
@@ -20,22 +19,6 @@ _CHANGING = frozenset(
     | set(dir(set)) - set(dir(frozenset))
 ) - {"copy", "fromkeys"}
 _MAKING = {"__init__", "__new__", "__post_init__", "__setstate__"}
-_OURS = ("det_native", "det_harness")
-
-
-def is_library_of_ours(name: str | None) -> bool:
-    """Whether a module is one of det_native."""
-    return (name or "").partition(".")[0] in _OURS
-
-
-def is_own_module(name: str) -> bool:
-    """Whether a module is the user's: the notebook, or a file that is not installed."""
-    if name == "__main__":
-        return True
-    if is_library_of_ours(name):
-        return False
-    file = getattr(sys.modules.get(name), "__file__", None) or ""
-    return bool(file) and not is_library_file(file)
 
 
 def settings_in(value: Any) -> Iterator[tuple[str, Any]]:
@@ -43,12 +26,12 @@ def settings_in(value: Any) -> Iterator[tuple[str, Any]]:
 
     Of an object of a library the private ones are left out: they are its own affair.
     """
-    own = is_own_module(type(value).__module__)
+    own = is_users_module(type(value).__module__)
     kind: Any = type(value)
     changed, by_hooks = changed_by_use(kind), changed_by_hooks(kind)
     held = getattr(value, "__dict__", None)
     attributes = dict(held) if isinstance(held, dict) else {}
-    for name in (name for base, name, _ in slots_of(kind) if is_own_module(base.__module__)):
+    for name in (name for base, name, _ in slots_of(kind) if is_users_module(base.__module__)):
         try:
             attributes.setdefault(name, getattr(value, name))
         except AttributeError:  # not set yet
@@ -72,7 +55,7 @@ def assigned_by(kind: type) -> frozenset[str]:
     codes = [
         member.__code__
         for base in kind.__mro__
-        if is_own_module(base.__module__)
+        if is_users_module(base.__module__)
         for member in vars(base).values()
         if isinstance(member, types.FunctionType)
     ]
@@ -96,7 +79,7 @@ def class_settings(kind: type) -> Iterator[tuple[str, Any]]:
     changed = changed_by_use(kind)
     seen: set[str] = set()
     for base in kind.__mro__:
-        if not is_own_module(base.__module__):
+        if not is_users_module(base.__module__):
             continue
         for name, attribute in sorted(vars(base).items()):
             if name.startswith("__") or name in seen or name in changed:
@@ -122,7 +105,7 @@ def changed_by_hooks(kind: type) -> frozenset[str]:
     hooks: set[str] = set()
     for base in reversed(kind.__mro__[:-1]):
         found = {name: member for name, member in vars(base).items() if isinstance(member, types.FunctionType)}
-        if not is_own_module(base.__module__):
+        if not is_users_module(base.__module__):
             hooks |= set(found)
         methods |= found
     hooks |= {name for name in methods if name.startswith("__")} - _MAKING

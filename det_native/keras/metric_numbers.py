@@ -13,7 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from det_native.inspection.attributes import is_own_module
+from det_native.heap.ownership import is_users_module
 from det_native.keras.generations import internals
 
 _NUMBER = re.compile(r"_(\d+)$")
@@ -85,7 +85,7 @@ def _texts_of(callback: Any) -> Iterator[str]:
     for value in vars(callback).values():
         yield from _texts_in(value, _DEPTH)
     for kind in type(callback).__mro__:
-        if is_own_module(kind.__module__):
+        if is_users_module(kind.__module__):
             for member in vars(kind).values():
                 yield from _texts_in(member, _DEPTH)
 
@@ -96,7 +96,7 @@ def _texts_in(value: Any, depth: int) -> Iterator[str]:
     elif not depth:
         return
     elif isinstance(value, types.FunctionType | types.MethodType):
-        if is_own_module(value.__module__ or ""):
+        if is_users_module(value.__module__ or ""):
             yield from _texts_in(value.__code__, depth)
     elif isinstance(value, types.CodeType):
         for constant in value.co_consts:

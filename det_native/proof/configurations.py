@@ -9,7 +9,8 @@ import types
 from collections.abc import Mapping
 from typing import Any
 
-from det_native.inspection.attributes import assigned_by, class_settings, is_own_module, settings_in
+from det_native.heap.ownership import is_users_module
+from det_native.inspection.attributes import assigned_by, class_settings, settings_in
 from det_native.proof.source import is_marshalled_code
 
 _COUNTER = re.compile(r"_\d+$")
@@ -51,7 +52,7 @@ def own_settings(value: Any) -> dict[str, Any]:
 
     Those are plain values, tensors, and objects with a configuration that are not layers: an optimizer, a schedule.
     """
-    if not is_own_module(type(value).__module__):
+    if not is_users_module(type(value).__module__):
         return {}
     # What has a configuration is not a state, though a method has set it: `compile()`, say.
     configured = {name: part for name, part in vars(value).items() if hasattr(part, "get_config")}
@@ -83,7 +84,7 @@ def functions_held(value: Any) -> list[types.FunctionType]:
     if not isinstance(held, dict):
         return []
     functions = [each for each in held.values() if isinstance(each, types.FunctionType)]
-    return [function for function in functions if is_own_module(function.__module__ or "")][:_MOST_FUNCTIONS]
+    return [function for function in functions if is_users_module(function.__module__ or "")][:_MOST_FUNCTIONS]
 
 
 def plain_configuration(value: Any) -> Any:
@@ -98,7 +99,7 @@ def plain_configuration(value: Any) -> Any:
         return value
     if isinstance(value, functools.partial):
         return value
-    if isinstance(value, types.FunctionType) and is_own_module(value.__module__ or ""):
+    if isinstance(value, types.FunctionType) and is_users_module(value.__module__ or ""):
         return value
     if hasattr(value, "numpy") and hasattr(value, "shape"):
         try:

@@ -25,7 +25,8 @@ from typing import Any
 from det_native.heap.edges import Kind, SimpleKind, kind_of
 from det_native.heap.kinds.instances import ReduceKind
 from det_native.heap.kinds.process import FIGURE
-from det_native.inspection.attributes import changed_names, is_own_module, settings_in
+from det_native.heap.ownership import is_users_module
+from det_native.inspection.attributes import changed_names, settings_in
 from det_native.inspection.parts import keeps_attributes_only, parts_of
 from det_native.inspection.registry import adapter_of
 from det_native.proof.arrays import Arrays
@@ -213,7 +214,7 @@ class _Reader:
     def _object(self, value: Any) -> None:
         """Read any other object: one of the user's by its settings, one of a library by the data that it holds."""
         self.into.kind(value)
-        if is_own_module(type(value).__module__):
+        if is_users_module(type(value).__module__):
             self.named(settings_in(value))
             return
         if hasattr(type(value), "__next__") and _is_read_in_place(kind := kind_of(value)):
@@ -280,7 +281,7 @@ class _Reader:
         self.go(value)
 
     def _function(self, function: types.FunctionType) -> None:
-        if not is_own_module(function.__module__ or ""):
+        if not is_users_module(function.__module__ or ""):
             self.into.both("function", str(function.__module__), function.__qualname__)
             return
         self.into.both("function", function.__qualname__, source_digest(function.__code__) or "")

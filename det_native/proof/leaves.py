@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from det_native.inspection.attributes import class_settings, is_library_of_ours, is_own_module, settings_in
+from det_native.heap.ownership import is_library_of_ours, is_users_module
+from det_native.inspection.attributes import class_settings, settings_in
 from det_native.inspection.parts import parts_of
 from det_native.inspection.registry import adapter_of
 from det_native.proof.content import PLAIN, Content, closure_of, content_of, is_nobodys_data
@@ -171,7 +172,7 @@ class _Divider:
             self.divide(element, f"{path}[{place}]", put_element, depth + 1)
 
     def _function(self, function: types.FunctionType, path: str, depth: int) -> None:
-        if not is_own_module(function.__module__ or ""):
+        if not is_users_module(function.__module__ or ""):
             self._structure(path, f"{function.__module__}.{function.__qualname__}")
             return
         self._code(path, function.__code__, f"function {function.__qualname__}")
@@ -186,7 +187,7 @@ class _Divider:
 
     def _generator(self, generator: Any, path: str, depth: int) -> None:
         """Read the code of a generator and its variables; it is not iterated."""
-        if generator.gi_frame is None or not is_own_module(generator.gi_frame.f_globals.get("__name__", "")):
+        if generator.gi_frame is None or not is_users_module(generator.gi_frame.f_globals.get("__name__", "")):
             self.add(generator, path, "data", None)
             return
         code = generator.gi_code
@@ -207,7 +208,7 @@ class _Divider:
 
     def _class(self, kind: type, path: str, depth: int) -> None:
         self._structure(path, kind.__qualname__)
-        if is_own_module(kind.__module__):
+        if is_users_module(kind.__module__):
             for name, value in class_settings(kind):
                 self.divide(value, f"{path}.{name}", partial(setattr, kind, name), depth + 1)
 
@@ -215,7 +216,7 @@ class _Divider:
         kind = type(value)
         outer, self._in_attribute = self._in_attribute, True
         self._class(kind, f"{path} class".strip(), depth)
-        namespace = isinstance(value, types.SimpleNamespace) or not is_own_module(kind.__module__)
+        namespace = isinstance(value, types.SimpleNamespace) or not is_users_module(kind.__module__)
         settings = sorted(vars(value).items()) if namespace and not _is_dataset(value) else settings_in(value)
         for name, setting in settings:
             self.divide(setting, f"{path}.{name}", partial(setattr, value, name), depth + 1)
@@ -245,7 +246,7 @@ def _has_attributes(value: Any) -> bool:
         return True
     if hasattr(kind, "get_config") or _is_model(value):
         return False
-    return (is_own_module(kind.__module__) and not isinstance(value, list | tuple | Mapping)) or _is_dataset(value)
+    return (is_users_module(kind.__module__) and not isinstance(value, list | tuple | Mapping)) or _is_dataset(value)
 
 
 def _is_data(value: Any) -> bool:

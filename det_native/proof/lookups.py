@@ -14,7 +14,8 @@ from typing import Any
 
 from det_native.heap import kinds as _kinds  # noqa: F401 (fills the table)
 from det_native.heap.edges import kind_of
-from det_native.inspection.attributes import changed_names, class_settings, is_library_of_ours, is_own_module
+from det_native.heap.ownership import is_library_of_ours, is_users_module
+from det_native.inspection.attributes import changed_names, class_settings
 from det_native.inspection.parts import names_looked_up, parts_of
 from det_native.inspection.registry import adapter_of
 from det_native.proof.configurations import functions_held
@@ -90,7 +91,7 @@ def _bound_parts(roots: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         for part in root if isinstance(root, list | tuple) else [root]:
             if isinstance(part, functools.partial):
                 yield f"arguments of {name}", part
-            elif isinstance(part, types.MethodType) and is_own_module(type(part.__self__).__module__):
+            elif isinstance(part, types.MethodType) and is_users_module(type(part.__self__).__module__):
                 yield f"the object of {name}", part.__self__
 
 
@@ -113,10 +114,12 @@ def _unused(name: str, names: Container[str]) -> str:
 def _functions_in(value: Any, depth: int = 0) -> Iterator[types.FunctionType]:
     """Yield the user's functions that a value is, or brings along."""
     if isinstance(value, types.FunctionType):
-        if is_own_module(value.__module__ or ""):
+        if is_users_module(value.__module__ or ""):
             yield value
     elif isinstance(value, type):
-        members = [member for base in value.__mro__ if is_own_module(base.__module__) for member in vars(base).values()]
+        members = [
+            member for base in value.__mro__ if is_users_module(base.__module__) for member in vars(base).values()
+        ]
         for member in members:
             yield from _functions_of_member(member)
     elif depth <= _DEPTH:
@@ -151,7 +154,7 @@ def _functions_of_member(member: Any) -> Iterator[types.FunctionType]:
         for name in ("__func__", "func", "__wrapped__"):
             if not isinstance(part, types.FunctionType):
                 part = getattr(part, name, part)
-        if isinstance(part, types.FunctionType) and is_own_module(part.__module__ or ""):
+        if isinstance(part, types.FunctionType) and is_users_module(part.__module__ or ""):
             yield part
 
 
@@ -161,7 +164,7 @@ def _is_compared(value: Any) -> bool:
     if isinstance(value, _PLAIN + _CONTAINERS) or (adapter is not None and adapter.is_model):
         return True
     if isinstance(value, type):
-        return is_own_module(value.__module__) and any(True for _ in class_settings(value))
+        return is_users_module(value.__module__) and any(True for _ in class_settings(value))
     if is_library_of_ours(type(value).__module__):
         return False
     kind = kind_of(value)

@@ -7,7 +7,7 @@ import inspect
 import sys
 import types
 
-from det_native.inspection.attributes import is_own_module
+from det_native.heap.ownership import is_users_module
 
 #: The name of such a function. The loop's own code is not compared: its cell is sent as it is.
 LOOP = "the loop"
@@ -21,7 +21,7 @@ def running_loop() -> types.FunctionType | None:
     Of a cell it has only the loop: IPython compiles a cell statement by statement, but under ``%%time`` in one piece.
     """
     frame: types.FrameType | None = sys._getframe(1)
-    while frame is not None and not is_own_module(str(frame.f_globals.get("__name__", ""))):
+    while frame is not None and not is_users_module(str(frame.f_globals.get("__name__", ""))):
         frame = frame.f_back
     if frame is None:
         return None

@@ -11,7 +11,7 @@ import torch
 import torch.utils.data as torch_data
 
 from det_native.errors import ArgumentError, InvalidDataError, TrialDefinitionError
-from det_native.inspection.attributes import is_own_module
+from det_native.heap.ownership import is_users_module
 from det_native.proof.inputs import Input, frozen
 from det_native.proof.loop_code import running_loop
 from det_native.pytorch.callback import PyTorchCallback
@@ -280,7 +280,7 @@ def loader_settings(loader: Any) -> dict[str, Any]:
     sampler, batches = loader.sampler, getattr(loader, "batch_sampler", None)
     found = {"order": type(sampler).__qualname__, "batches": type(batches).__qualname__, "drop_last": loader.drop_last}
     for name, part in (("order", sampler), ("batches", batches)):
-        if is_own_module(type(part).__module__):
+        if is_users_module(type(part).__module__):
             found[f"settings of the {name}"] = part
     if isinstance(getattr(sampler, "__dict__", None), dict):
         found |= {

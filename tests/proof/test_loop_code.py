@@ -47,7 +47,7 @@ def look_at(source: str, *, in_one_piece: bool) -> tuple[frozenset[str], frozens
 def test_the_names_are_those_of_the_loop_however_its_cell_is_compiled(
     loop: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("det_native.proof.loop_code.is_own_module", lambda name: name == "__main__")
+    monkeypatch.setattr("det_native.proof.loop_code.is_users_module", lambda name: name == "__main__")
     read, bound = look_at(BEFORE + loop + AFTER, in_one_piece=True)
     assert (read, bound) == look_at(BEFORE + loop + AFTER, in_one_piece=False)
     assert {"batches", "scale"} <= read

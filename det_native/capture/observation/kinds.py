@@ -16,8 +16,8 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
+from det_native.heap.ownership import is_library_of_ours
 from det_native.inspection.adapter import Adapter
-from det_native.inspection.attributes import is_library_of_ours
 from det_native.inspection.parts import HEAP_TYPE, slots_of
 from det_native.inspection.registry import adapter_of
 

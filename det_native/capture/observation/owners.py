@@ -32,7 +32,7 @@ def owner_of(file: str) -> str:
         owner = "python"
     else:
         _owners[file] = "library"  # until it is known: what is imported here asks for it
-        from det_native.inspection.own_code import is_library_file
+        from det_native.heap.ownership import is_library_file
 
         owner = "library" if is_library_file(file) else "user"
     _owners[file] = owner

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 
 from det_native.capture.observation.kinds import is_own
-from det_native.inspection.own_code import is_library_file
+from det_native.heap.ownership import is_library_file
 from det_native.inspection.parts import HEAP_TYPE
 from det_native.inspection.registry import loaded_libraries
 

@@ -14,8 +14,8 @@ from importlib import import_module
 from types import FunctionType
 from typing import Any
 
+from det_native.heap.ownership import is_users_module
 from det_native.inspection.adapter import Adapter, Library, Stream, generator_stream
-from det_native.inspection.attributes import is_own_module
 
 
 class _Object(Adapter):
@@ -82,10 +82,10 @@ class _Layer(_Object):
         config = sys.modules[package].saving.serialize_keras_object(value)
         parts = [value, *self.parts(value)]
         for part in parts:
-            if is_own_module(type(part).__module__) and not is_own_module(type(part).from_config.__module__):
+            if is_users_module(type(part).__module__) and not is_users_module(type(part).from_config.__module__):
                 inspect.signature(type(part)).bind(**part.get_config())  # as its class is made there
         classes = set(map(type, parts))
-        code = {one.__name__: one for one in (*classes, *_functions_in(config)) if is_own_module(one.__module__)}
+        code = {one.__name__: one for one in (*classes, *_functions_in(config)) if is_users_module(one.__module__)}
         return _rebuilt, (package, config, state, dict(sorted(code.items())))
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
+from det_native.heap.ownership import is_users_module
 from det_native.inspection.adapter import Adapter, Content, Library
-from det_native.inspection.attributes import is_own_module
 
 
 class _Estimator(Adapter):
     def content(self, value: Any, reader: Content) -> bool:
         """Tell parameters and what was fitted, which its pickle has, too, with the library's version."""
-        if is_own_module(type(value).__module__):
+        if is_users_module(type(value).__module__):
             return False
         reader.say("estimator", type(value).__qualname__)
         reader.named(sorted(vars(value).items()))

@@ -9,6 +9,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
+from det_native.heap.ownership import is_library_of_ours, is_users_module
 from det_native.inspection.adapter import (
     Adapter,
     Content,
@@ -21,7 +22,7 @@ from det_native.inspection.adapter import (
     Text,
     Walk,
 )
-from det_native.inspection.attributes import is_library_of_ours, is_own_module, plain_settings, settings_in
+from det_native.inspection.attributes import plain_settings, settings_in
 
 #: Bytes of a tensor on a device; of larger ones not all goes across the bus.
 BUS_BYTES = 256 << 20
@@ -270,7 +271,7 @@ def unsaved_places(model: Any) -> dict[str, tuple[Any, str]]:
         for name, buffer in module.named_buffers(recurse=False):
             if f"{prefix}{name}" not in saved and buffer is not None:
                 places[f"{prefix}{name}"] = (module, name)
-        if is_own_module(type(module).__module__):
+        if is_users_module(type(module).__module__):
             for name, value in settings_in(module):
                 part_of_model = isinstance(value, torch.nn.Module | torch.nn.Parameter)
                 if name not in _names_of_every_module() and not part_of_model:

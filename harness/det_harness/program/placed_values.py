@@ -8,7 +8,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from det_native.inspection.attributes import is_own_module
+from det_native.heap.ownership import is_users_module
 
 #: Parts that are looked at, of a value.
 _MOST = 200_000
@@ -61,7 +61,7 @@ class PlacedValue:
                 value.update(parts)
         elif isinstance(value, dict) and (kind is dict or hasattr(kind, "move_to_end")):
             self._change_items(value)
-        elif isinstance(value, _NAMESPACES) or is_own_module(kind.__module__):
+        elif isinstance(value, _NAMESPACES) or is_users_module(kind.__module__):
             held = getattr(value, "__dict__", None)
             if isinstance(held, dict):
                 self._change_items(held)

@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Iterable
 from typing import Any
 
-from det_native.inspection.attributes import is_own_module
+from det_native.heap.ownership import is_users_module
 
 logger = logging.getLogger("det_native")
 
@@ -70,11 +70,11 @@ def flush_writers(values: Iterable[Any]) -> None:
             inside = value.values()
         elif isinstance(value, list | tuple):
             inside = value
-        elif is_own_module(type(value).__module__) and isinstance(getattr(value, "__dict__", None), dict):
+        elif is_users_module(type(value).__module__) and isinstance(getattr(value, "__dict__", None), dict):
             inside = vars(value).values()
         for each in (value, *itertools.islice(inside, _MOST_INSIDE)):
             kind = type(each)
-            if is_own_module(kind.__module__) or not _can_be_flushed(kind):
+            if is_users_module(kind.__module__) or not _can_be_flushed(kind):
                 continue
             try:
                 each.flush()

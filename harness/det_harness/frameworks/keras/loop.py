@@ -28,7 +28,7 @@ from det_harness.trial.driver import Driver
 from det_harness.trial.metrics import check_names
 from det_harness.trial.schedule import Train
 from det_native.errors import InvalidDataError
-from det_native.inspection.attributes import is_own_module
+from det_native.heap.ownership import is_users_module
 from det_native.keras.callbacks import Callback
 from det_native.keras.generations import keras2
 from det_native.keras.native import FitCall
@@ -463,7 +463,7 @@ class TrainingCallbacks(NamingCallbacks):
 
 def _is_users(hook: Any) -> bool:
     """Whether a hook is code of the user's."""
-    return is_own_module(getattr(hook, "__module__", None) or "")
+    return is_users_module(getattr(hook, "__module__", None) or "")
 
 
 def _shown(value: Any) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from det_harness.frameworks.torch.copies import ModelCopy
-from det_native.inspection.attributes import is_own_module
+from det_native.heap.ownership import is_users_module
 from det_native.inspection.parts import names_looked_up, parts_of
 from det_native.pytorch import PyTorchTrialContext
 
@@ -106,7 +106,7 @@ class _Definitions(pickle.Pickler):
         return self._places[id(value)]
 
     def _is_read(self, value: Any) -> bool:
-        own = value.__module__ == self._module or is_own_module(value.__module__ or "")
+        own = value.__module__ == self._module or is_users_module(value.__module__ or "")
         return own or _of_its_name(value) is not value
 
     def reducer_override(self, value: Any) -> Any:
