@@ -16,12 +16,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from det_native.capture.observation.looks import look
 from matplotlib.figure import Figure
 from sklearn.preprocessing import StandardScaler
 
 from det_native.capture.carry import CannotSendError, encode
 from det_native.capture.facts import size_of
-from det_native.capture.observation.looks import look
 from det_native.inspection import registry
 from det_native.inspection.registry import adapter_of
 from det_native.inspection.streams import current_streams, decoded, encoded, put_back

@@ -99,6 +99,8 @@ def make_function(code: types.CodeType, names: Any, *parts: Any) -> types.Functi
 class CellKind(NamedKind):
     """What a closure shares with the function around it."""
 
+    is_listed = True
+
     def read(self, obj: types.CellType) -> Mapping[Any, Any]:
         try:
             return {("content",): obj.cell_contents}

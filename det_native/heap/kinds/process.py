@@ -8,7 +8,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from det_native.heap.digests import digest
-from det_native.heap.edges import BY_NAME, BY_PREFIX, OF_PROCESS, VALUE, Kind, Missing, SimpleKind, State, stays
+from det_native.heap.edges import (
+    BY_NAME,
+    BY_PREFIX,
+    OF_PROCESS,
+    VALUE,
+    Kind,
+    Missing,
+    ReadMemory,
+    SimpleKind,
+    State,
+    stays,
+)
 
 
 def _place_in_file(file: Any) -> Any:
@@ -81,6 +92,13 @@ def _read_memory_file(file: Any) -> Any:
     return digest(file.getvalue().encode() if hasattr(file, "encoding") else file.getbuffer()), file.tell()
 
 
+def _look_at_memory_file(file: Any, read: ReadMemory) -> Any:
+    return file.closed or (
+        file.tell(),
+        read(file.getvalue().encode() if hasattr(file, "encoding") else file.getbuffer()),
+    )
+
+
 def _write_memory_file(file: Any, facts: Any, content: Any) -> None:
     if content is None:
         file.close()
@@ -94,7 +112,10 @@ def _write_memory_file(file: Any, facts: Any, content: Any) -> None:
 # A dead reference is made again to a set that nobody holds.
 _REFERENCE = SimpleKind(reduce=lambda obj: (weakref.ref, (set() if obj() is None else obj(),)))
 _MEMORY_FILE = SimpleKind(
-    _read_memory_file, _write_memory_file, content=lambda file: None if file.closed else file.getvalue()
+    _read_memory_file,
+    _write_memory_file,
+    content=lambda file: None if file.closed else file.getvalue(),
+    glance=_look_at_memory_file,
 )
 
 FIGURE = stays("a figure", progress=_drawn)
