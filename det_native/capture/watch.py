@@ -16,7 +16,8 @@ from det_native.capture.side_effects.process import (
     what_was_set,
 )
 from det_native.capture.transform import transform
-from det_native.heap.edges import OF_DET_NATIVE, NamedKind, kind_of
+from det_native.heap.edges import OF_DET_NATIVE, kind_of
+from det_native.heap.kinds.instances import AttributesKind
 from det_native.heap.look import Look, can_change, is_value
 from det_native.heap.ownership import is_users
 
@@ -226,4 +227,4 @@ def _code_of(source: str) -> Reads | None:
 
 def _may_change_alone(value: Any) -> bool:
     """Whether a value is an object of a library's class, and no data: its threads may change it at any time."""
-    return isinstance(kind_of(value), NamedKind) and not is_users(type(value))
+    return isinstance(kind_of(value), AttributesKind) and not is_users(type(value))

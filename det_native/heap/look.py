@@ -511,7 +511,7 @@ def _differing(before: bytes, now: bytes) -> list[int] | None:
         return None
     if before == now:
         return []
-    old, new, size = memoryview(before).cast("N"), memoryview(now).cast("N"), _BLOCK * _WIDTH
+    old, new, size = memoryview(before).cast("P"), memoryview(now).cast("P"), _BLOCK * _WIDTH
     blocks = [start for start in range(0, len(now), size) if before[start : start + size] != now[start : start + size]]
     places = (place for start in blocks for place in range(start // _WIDTH, min(start // _WIDTH + _BLOCK, len(new))))
     return [place for place in places if old[place] != new[place]]

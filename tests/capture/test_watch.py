@@ -396,7 +396,7 @@ def test_a_look_changes_nothing(value: Any) -> None:
         (torch.Size([1, 2]), True),
         (torch.zeros(3), True),
         (iter([1]), True),
-        (zip([1], [2]), True),
+        (zip([1], [2], strict=True), True),
         ([[n] for n in range(5_000)], True),
         ([[object()] for n in range(60_000)], True),
         ([[] for n in range(600_000)], False),

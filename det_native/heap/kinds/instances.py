@@ -53,8 +53,8 @@ class AttributesKind(NamedKind):
         return [cls, *attributes.values()], self._names.setdefault(names, names)
 
     def glance(self, obj: Any, read: ReadMemory) -> State:
-        slots = slots_of(type(obj))
-        attributes = AttributesKind.read(self, obj) if slots else _attributes_of(obj)
+        cls: Any = type(obj)
+        attributes = AttributesKind.read(self, obj) if slots_of(cls) else _attributes_of(obj)
         names = [name for name in attributes if name not in self._skipped and name not in self.set_by_use]
         return [*map(attributes.__getitem__, names)], tuple(names)
 

@@ -93,10 +93,22 @@ def _read_memory_file(file: Any) -> Any:
 
 
 def _look_at_memory_file(file: Any, read: ReadMemory) -> Any:
-    return file.closed or (
-        file.tell(),
-        read(file.getvalue().encode() if hasattr(file, "encoding") else file.getbuffer()),
-    )
+    if file.closed:
+        return None
+    text = memoryview(file.getvalue().encode()) if hasattr(file, "encoding") else None
+    return file.tell(), read(file.getbuffer() if text is None else text)
+
+
+class WidgetKind(SimpleKind):
+    """A widget of a notebook. A look sees what its user sets."""
+
+    def __init__(self) -> None:
+        super().__init__(stays="a widget", quiet=True, compared=False)
+        self.is_empty = False
+
+    def glance(self, obj: Any, read: ReadMemory) -> State:
+        values = dict(object.__getattribute__(obj, "__dict__").get("_trait_values") or {})
+        return [*values.values()], (*values,)
 
 
 def _write_memory_file(file: Any, facts: Any, content: Any) -> None:
@@ -132,7 +144,7 @@ for _what, _names in _STAYS.items():
     BY_NAME |= dict.fromkeys(_names, stays(_what))
 for _name in (
     *("asyncio.events.AbstractEventLoop", "builtins.frame", "builtins.traceback", "threading.Thread"),
-    *("_contextvars.ContextVar", "_contextvars.Context", "ipywidgets.widgets.widget.Widget", "logging.Handler"),
+    *("_contextvars.ContextVar", "_contextvars.Context", "logging.Handler"),
 ):
     BY_NAME[_name] = OF_PROCESS
 for _name in (
@@ -143,6 +155,7 @@ for _name in (
 for _name in ("weakref.WeakValueDictionary", "weakref.WeakKeyDictionary", "_weakrefset.WeakSet"):
     BY_NAME[_name] = WeakMapping()
 BY_NAME |= {
+    "ipywidgets.widgets.widget.Widget": WidgetKind(),
     "builtins.generator": stays("a generator", progress=_place_in_code),
     "builtins.coroutine": stays("a coroutine", progress=_place_in_code),
     "builtins.async_generator": stays("a generator", progress=_place_in_code),

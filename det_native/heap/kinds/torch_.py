@@ -42,7 +42,8 @@ class ViewOfMemoryKind(Kind):
         return (obj.untyped_storage(), gradient), (_where(obj), obj.requires_grad, obj.is_leaf)
 
     def glance(self, obj: Any, read: ReadMemory) -> State:
-        needs, numbers = obj.requires_grad, None
+        needs: bool = obj.requires_grad
+        numbers: Any
         gradient = obj.grad if needs and obj.is_leaf else None
         if _is_lazy(obj):
             return (), (obj.dtype, needs)
