@@ -154,8 +154,11 @@ class Watch:
         return frozenset(self._known.keys() - self._roots.keys())
 
     def looked_up(self, name: str) -> frozenset[str]:
-        """Return which names functions in the value of a name look up."""
-        return frozenset(self._look.names_from(self._roots[name])) if name in self._roots else frozenset()
+        """Return which names functions in the value of a name look up, and classes in it: no cell may name them."""
+        if name not in self._roots:
+            return frozenset()
+        names, classes = self._look.names_from(self._roots[name])
+        return frozenset(names | {own for own, identity in classes if self._roots.get(own) == identity})
 
     def sharing(self, name: str, namespace: Mapping[str, Any]) -> frozenset[str]:
         """Return names whose values have objects in common with that of another one, classes aside."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import inspect
 import struct
 import sys
 import types
@@ -45,6 +46,7 @@ _VALUES_OF_PYTHON = (types.CodeType, types.GenericAlias, types.UnionType)
 _DESCRIPTORS = (
     *(types.GetSetDescriptorType, types.MemberDescriptorType, types.WrapperDescriptorType),
     *(types.MethodDescriptorType, types.ClassMethodDescriptorType, types.MethodWrapperType),
+    type(inspect.Attribute.name),  # the field of a named tuple
 )
 _HEAP = 1 << 9  # of a class: a class statement has made it
 _WIDTH = struct.calcsize("P")
@@ -235,9 +237,10 @@ class Look:
             seen |= waiting
         return seen
 
-    def names_from(self, root: int) -> set[str]:
-        """Return the global names that functions look up to which a value leads."""
-        return set().union(*(tree.names for tree in self._trees_from([root])))
+    def names_from(self, root: int) -> tuple[set[str], set[tuple[str, int]]]:
+        """Return the global names that functions of a value look up, and the notebook's classes among what it holds."""
+        trees = self._trees_from([root])
+        return set().union(*(tree.names for tree in trees)), set().union(*(tree.classes for tree in trees))
 
 
 class Tree:
@@ -255,6 +258,8 @@ class Tree:
         Objects of other trees that are among these, and the roots of those trees.
     names : set of str
         Global names that functions in it look up.
+    classes : set of (str, int)
+        Classes of the notebook in it, by name and identity.
     """
 
     def __init__(self, value: Any, tree_of: dict[int, Tree]) -> None:
@@ -264,6 +269,7 @@ class Tree:
         self.outer: set[int] = set()
         self.used: set[int] = set()
         self.names: set[str] = set()
+        self.classes: set[tuple[str, int]] = set()
         self.memory = Memory(_ROOM)
         self._tree_of, tree_of[self.root] = tree_of, self
         self._count = 0
@@ -418,7 +424,10 @@ class _Piece:
     def _read(self, obj: Any, tree: Tree) -> list[Any]:
         children, state = _read(obj, tree.memory)
         self._states.append(state)
-        tree.names |= _names_of(obj)
+        if type(obj) is types.FunctionType and obj.__globals__.get("__name__") == "__main__":
+            tree.names |= global_names(obj.__code__)
+        elif isinstance(obj, type) and type.__getattribute__(obj, "__module__") == "__main__":
+            tree.classes.add((type.__getattribute__(obj, "__qualname__"), id(obj)))
         for address in kind_of(obj).memory(obj) if state[0] is not UNSEEN else ():
             tree.holders.setdefault(address, []).append(id(obj))
         return children
@@ -602,12 +611,3 @@ def _read(obj: Any, memory: Memory) -> tuple[list[Any], tuple[Any, bool]]:
     except Exception:  # noqa: BLE001 (an object of a library may raise anything)
         return gc.get_referents(obj), (UNSEEN, False)
     return [*children] if kind.is_ordered else sorted(children, key=id), (facts, memory.sampled)
-
-
-def _names_of(obj: Any) -> frozenset[str]:
-    """Return the names of the notebook that a function looks up; of a class its own: no cell may name it."""
-    if type(obj) is types.FunctionType:
-        return global_names(obj.__code__) if obj.__globals__.get("__name__") == "__main__" else frozenset()
-    if issubclass(type(obj), type) and type.__getattribute__(obj, "__module__") == "__main__":
-        return frozenset({type.__getattribute__(obj, "__qualname__")})
-    return frozenset()

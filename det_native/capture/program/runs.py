@@ -48,6 +48,7 @@ def runs_of(
     names: set[str] = {*facts.looked_up, *facts.fixed}
     unseen = [one.index for one in executions if one.effects is None]
     texts = frozenset().union(*(reads_of(one.source).texts for one in executions if one.source and not one.language))
+    ever = names.union(*(_bound_at_any_time(one) for one in executions))
     calling = executions[-1].index
     runs = []
     for execution in executions:
@@ -90,10 +91,20 @@ def runs_of(
         if source:
             looked_up.update(code.functions)
         if execution.effects is not None:
-            looked_up.update(execution.effects.looked_up)
+            looked_up.update(_globals(execution.effects.looked_up, ever))
         if unseen and index == unseen[-1]:
-            looked_up.update(facts.looked_up)
+            looked_up.update(_globals(facts.looked_up, ever))
     return runs
+
+
+def _bound_at_any_time(execution: Execution) -> frozenset[str]:
+    effects = execution.effects
+    return effects.bound | effects.between if effects else frozenset(reads_of(execution.source).bound)
+
+
+def _globals(looked_up: Mapping[str, frozenset[str]], names: Collection[str]) -> dict[str, frozenset[str]]:
+    """Return what code looks up without the names of attributes, which are no globals."""
+    return {name: frozenset(one for one in of if one in names or "*" in one) for name, of in looked_up.items()}
 
 
 def _never(execution: Execution, source: str, code: Reads, names: Collection[str]) -> str:
@@ -148,8 +159,7 @@ def _reads(
         if name in names or not (asked or name in ALWAYS_THERE):
             found.setdefault(name, read)
         for inner in sorted(looked_up.get(name, ())):
-            if inner in names or "*" in inner:  # of what code looks up, names of attributes are no globals
-                waiting.append((inner, Read((*read.path, inner), read.line, certain=False)))
+            waiting.append((inner, Read((*read.path, inner), read.line, certain=False)))
     return found
 
 

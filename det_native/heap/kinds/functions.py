@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from det_native.heap.edges import ATOMS, BY_NAME, VALUE, NamedKind, SimpleKind, write_new
+from det_native.heap.edges import ATOMS, BY_NAME, VALUE, NamedKind, ReadMemory, SimpleKind, State, write_new
 from det_native.heap.names import MappingKind
 from det_native.heap.ownership import is_users, is_users_module
 
@@ -125,6 +125,10 @@ class ClassKind(MappingKind):
             return {}
         values = {name: v for name, v in vars(obj).items() if name not in _NOT_COMPARED and not _is_slot(v)}
         return {**values, **{("base", place): base for place, base in enumerate(obj.__bases__)}, **_module_of(obj)}
+
+    def glance(self, obj: type, read: ReadMemory) -> State:
+        children, facts = self.read_state(obj)
+        return [*children, type(obj)], facts
 
     def write(self, obj: type, values: Mapping[Any, Any], gone: Sequence[Any]) -> None:
         for name, value in values.items():

@@ -238,6 +238,20 @@ class ReduceKind(Kind):
                 pass
 
 
+class PickledKind(Composite):
+    """An object that its library's class pickles, with its attributes."""
+
+    def __init__(self, cls: type) -> None:
+        super().__init__(ReduceKind(cls))
+
+
+class FixedKind(ReduceKind):
+    """An object of an extension that nothing can change."""
+
+    def glance(self, obj: Any, read: ReadMemory) -> State:
+        return (), None
+
+
 def _is_plain(cls: type) -> bool:
     """Whether a class statement has made a class."""
     return bool(cls.__flags__ & _HEAP) and not cls.__flags__ & _IMMUTABLE
