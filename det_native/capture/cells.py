@@ -47,7 +47,7 @@ from det_native.capture.transform import transform
 from det_native.capture.value_paths import ValuePaths
 from det_native.capture.values_to_send import ValuesToSend
 from det_native.errors import CaptureError, Problem
-from det_native.inspection.streams import encoded
+from det_native.process.streams import encoded
 from det_native.schema.manifests import CallKind, CallSite, Cell, Program
 
 #: Names that IPython gives to what cells returned, and to their texts.

@@ -11,7 +11,7 @@ from det_native.capture.model import Capture, CapturedStreams, CapturedWider
 from det_native.capture.own_folder import own_paths
 from det_native.capture.program.records import Plan, Step
 from det_native.capture.seen_files import SeenFiles
-from det_native.inspection.streams import encoded
+from det_native.process.streams import encoded
 from det_native.schema.manifests import Cell
 
 
