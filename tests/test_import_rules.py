@@ -137,7 +137,6 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.capture.first_imports",
         "det_native.capture.bindings",
         "det_native.capture.failure",
-        "det_native.capture.names",
         "det_native.capture.program_paths",
         "det_native.client.session",
         "det_native.compat",

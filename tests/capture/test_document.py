@@ -338,6 +338,15 @@ def test_names_that_functions_look_up_are_resolved(ask: Ask) -> None:
         "exec('x = y = 1')",
         "try:\n    x, y = tpu\nexcept NameError:\n    x = y = 1",
         "y = 1\nif (x := y):\n    scale = lambda: x",
+        "x = y = 1\ndef f():\n    return nobody_asks_for_it",
+        "x = y = 1\ndef count():\n    return model.steps\nlosses, count = [], 0\ndef f():\n    return count\nf()",
+        "import os.path as p\nx = y = p.join('a')\n[z for z in range(3)]",
+        "class A:\n    b = 1\n    c = b\nx = y = A",
+        "from math import *\nx = y = sqrt(2)",
+        "for x in range(3):\n    pass\nwith open('y') as y:\n    y",
+        "display(get_ipython(), __name__)\nx = y = 1\nz: 'Unknown' = 1",
+        "import asyncio\nawait asyncio.sleep(0)\nx = y = lambda a, *b, c=1, **d: (a, b, c, d)",
+        "match 1:\n    case x:\n        y = x",
     ],
 )
 def test_names_that_may_be_there_are_no_problem(ask: Ask, data: str) -> None:
