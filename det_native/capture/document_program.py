@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from det_native.capture.bindings import imports_in
 from det_native.capture.call import with_includes
 from det_native.capture.document import Document
 from det_native.capture.document_names import missing_problem
@@ -21,6 +22,7 @@ from det_native.capture.program_files import add_files
 from det_native.capture.reads import reads_of
 from det_native.capture.request import Request
 from det_native.capture.stars import star_names
+from det_native.capture.syntax import tree_of
 from det_native.capture.values_to_send import ValuesToSend
 from det_native.errors import Problem
 from det_native.schema.manifests import CallSite, Cell, Program
@@ -139,10 +141,9 @@ class _Collector:
             )
             for run in self.runs
         ]
-        codes = [reads_of(run.source, last=self._last(at)) for at, run in enumerate(self.runs) if run.source]
-        read = {name for run in self.runs for name, one in run.reads.items() if len(one.path) > 1}
-        read = read.union(*(code.wanted for code in codes))
-        imported = set[str]().union(*(code.imports for code in codes))
+        read = {n for run in self.runs for n, one in run.reads.items() if one.certain or len(one.path) > 1}
+        trees = [tree_of(run.source) for run in self.runs]
+        imported = {one.name for tree in trees for statement in tree.body for one in imports_in(statement)}
         away = Travel(refused="only what values= names is sent by value")
         plan = choose(
             self.runs,
@@ -156,9 +157,6 @@ class _Collector:
         # Nobody has seen which cell makes it what it is: the report names the one that needs it.
         plan.values = [Value(name, user, maker=user) for name, user in needed]
         return plan
-
-    def _last(self, at: int) -> int | None:
-        return self.document.call.running_line if at == self.document.call.running else None
 
     def _reason(self, at: int) -> str:
         if at == self.document.call.running:

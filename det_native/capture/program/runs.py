@@ -9,8 +9,7 @@ from det_native.capture.execution import Execution, Facts
 from det_native.capture.named_by_text import matching
 from det_native.capture.program.choose import ALWAYS_THERE
 from det_native.capture.program.records import Read, Run
-from det_native.capture.reads import reads_of
-from det_native.capture.reads_record import Reads
+from det_native.capture.reads import Reads, reads_of
 
 #: Why a run stays behind that has no code.
 NOTHING = "does nothing"
@@ -107,7 +106,7 @@ def _never(execution: Execution, source: str, code: Reads, names: Collection[str
         return "removes all names"
     if execution.magics:
         return f"runs `{execution.magics[0]}`"
-    if "input" in code.loaded and "input" not in names:
+    if "input" in code.reads and "input" not in names:
         return "asks for input()"
     if all(isinstance(one, ast.Pass) for one in ast.parse(source).body):
         if execution.failed:
