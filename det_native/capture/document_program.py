@@ -178,7 +178,7 @@ def _runs(document: Document) -> tuple[list[Execution], list[Run], bool]:
     stars = {star: star_names(star[0]) for code in codes for star in code.stars}
     facts = Facts({star: names or frozenset() for star, names in stars.items()})
     called = {at for call in (document.call, *document.inits) for at in (call.owner, call.running)}
-    runs = runs_of(executions, document.call.running_line, facts, wanted=called)
+    runs = runs_of(executions, document.call.route.line, facts, wanted=called)
     runs[-1] = replace(runs[-1], changed=frozenset(codes[-1].stored_into))
     return executions, runs, None in stars.values() or any(code.runs_text for code in codes)
 

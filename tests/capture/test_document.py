@@ -109,7 +109,7 @@ def test_what_fit_is_given_is_not_guessed_from_its_text(ask: Ask) -> None:
 @pytest.mark.parametrize(
     ("config", "train", "why"),
     [
-        (CONFIG.replace("64", "len(x)"), TRAIN, "records_per_epoch is `len(x)` (code cell 3, line 3)"),
+        (CONFIG.replace("64", "len(x)"), TRAIN, "config depends on `len(x)` (code cell 3, line 3)"),
         ("config = None", TRAIN, "hyperparameters.global_batch_size and records_per_epoch and"),
         (
             CONFIG,
@@ -122,9 +122,17 @@ def test_what_fit_is_given_is_not_guessed_from_its_text(ask: Ask) -> None:
             "fit() in code cell 5, line 4 stands in a f",
         ),
         (f"{CONFIG}\n{INIT}", TRAIN, "which of 2 calls of init() above it is meant"),
-        (CONFIG, f"if np.mean(x) > 0:\n    {TRAIN.replace(chr(10), chr(10) + '    ')}", "`np.mean(x) > 0`, in line 1"),
+        (
+            CONFIG,
+            f"if np.mean(x) > 0:\n    {TRAIN.replace(chr(10), chr(10) + '    ')}",
+            "`if np.mean(x) > 0:`, in line 1",
+        ),
         (CONFIG, "def go(model):\n    model.fit(x)\nfrom elsewhere import wrapped\ngo(wrapped)", "whether its model"),
-        ("import os\nconfig = os.environ['CONFIG']", TRAIN, "config is `os.environ['CONFIG']` (code cell 3, line 2)"),
+        (
+            "import os\nconfig = os.environ['CONFIG']",
+            TRAIN,
+            "config depends on `os.environ",
+        ),
     ],
 )
 def test_what_only_running_tells_is_told_with_its_reason(
