@@ -103,11 +103,13 @@ class _Collector:
         )
         sources = [(step.source, document.mark(step.run)) for step in plan.steps]
         for at, (source, mark) in zip(sent, sources, strict=True):
-            capture.rows.append(CaptureRow(what=f"cell {mark}", how="runs again", size=0, cell=mark, note=reasons[at]))
-            capture.rows.extend(secret_rows(source, mark))
+            capture.notes.rows.append(
+                CaptureRow(what=f"cell {mark}", how="runs again", size=0, cell=mark, note=reasons[at])
+            )
+            capture.notes.rows.extend(secret_rows(source, mark))
             self.problems.extend(secret_problems(source, document.label(at), self.request.values))
         for at in (at for at in plan.left if self.runs[at].source and not self.runs[at].never and at not in sent):
-            capture.rows.append(stays_row(self.executions[at], None, "makes only what values= sends", False, ()))
+            capture.notes.rows.append(stays_row(self.executions[at], None, "makes only what values= sends", False, ()))
         titles = {document.mark(at): document.label(at) for at in sent}
         roots = [self.request.context_dir or self.folder, self.folder]
         modules = [(module, "") for one in self.values.encoded.values() for module in sorted(one.modules)]
@@ -117,14 +119,14 @@ class _Collector:
         capture.values = self.values.captured(plan, sent)
         note = "declared; its size is known when the cells have run"
         for value in (value for value in plan.values if value.name not in self.values.encoded):
-            capture.rows.append(CaptureRow(what=value.name, how="value", size=0, status="new", note=note))
+            capture.notes.rows.append(CaptureRow(what=value.name, how="value", size=0, status="new", note=note))
         for one in plan.refusals:
             if one.maker is not None or not self.unknown:
                 maker = (one.maker, self.runs[one.maker].never) if one.maker is not None else None
                 read = self.runs[one.user].reads[one.name]
                 self.problems.append(missing_problem(document, one.user, one.name, read, maker))
         capture.requirements = list(dict.fromkeys(one for cell in document.cells for one in cell.python.requirements))
-        capture.warnings = list(dict.fromkeys([*self.warnings, *files.warnings]))
+        capture.notes.warnings = list(dict.fromkeys([*self.warnings, *files.warnings]))
         return Collected(capture, list(dict.fromkeys(self.problems)))
 
     # Which cells.
