@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from det_native.inspection.adapter import Content, Data, Encoded, Library, Plain, Stream, Walk
+from det_native.inspection.adapter import Content, Data, Encoded, Library, Plain, Walk
 
 
 class _Grid(Data):
@@ -33,19 +33,4 @@ class _Dice(Plain):
         return True
 
 
-def _read() -> int:
-    import sys
-
-    return int(sys.modules["toy"].rolled)
-
-
-def _put_back(states: Any) -> None:
-    import sys
-
-    sys.modules["toy"].rolled = states["toy"]  # type: ignore[attr-defined]
-
-
-LIBRARY = Library(
-    {"toy.Grid": _Grid(), "toy.Dice": _Dice()},
-    streams=(Stream("toy", _read, _put_back, lambda state: {"toy": state}, begins="toy"),),
-)
+LIBRARY = Library({"toy.Grid": _Grid(), "toy.Dice": _Dice()})

@@ -10,13 +10,12 @@ import os
 import sys
 import types
 from collections.abc import Hashable, Mapping
-from contextlib import suppress
 from typing import Any
 
 from det_native.capture.observation.kinds import is_own
 from det_native.heap.ownership import is_library_file
 from det_native.inspection.parts import HEAP_TYPE
-from det_native.inspection.registry import loaded_libraries
+from det_native.process.settings import library_settings
 
 _RECURSION = "the recursion limit"
 _LOGGER = "the level of logger "
@@ -31,13 +30,7 @@ def process_state() -> dict[str, Hashable]:
     if decimal := sys.modules.get("decimal"):
         context = decimal.getcontext()  # without its flags, which each sum sets
         state["the context of decimal"] = str((context.prec, context.rounding, context.traps))
-    state |= _logging()
-    for name, module, library in loaded_libraries():
-        if library.settings is not None:
-            with suppress(Exception):  # a library that is only half loaded
-                settings = library.settings(module)
-                state |= settings if isinstance(settings, dict) else {f"settings of {name}": settings}
-    return state
+    return state | _logging() | library_settings()
 
 
 def _search_path() -> tuple[str, ...]:

@@ -17,8 +17,7 @@ from det_native.capture.observation.process import (
     what_was_patched,
     what_was_set,
 )
-from det_native.capture.reads import reads_of
-from det_native.capture.reads_record import Reads
+from det_native.capture.reads import Reads, reads_of
 from det_native.capture.transform import transform
 
 # What a look costs is counted in objects, of which 500 take a millisecond.

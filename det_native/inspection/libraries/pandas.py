@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from det_native.inspection.adapter import Content, Data, Encoded, Ending, Library, Walk, texts_in
@@ -144,10 +144,6 @@ def _axis(index: Any, walk: Walk) -> None:
     walk.say(id(index), len(index), str(getattr(index, "names", "")))
 
 
-def _settings(pandas: Any) -> Hashable:
-    return hash(str(sys.modules["pandas._config.config"]._global_config))
-
-
 _HELD = _Held()
 _MOMENT = _Moment()
 LIBRARY = Library(
@@ -159,5 +155,4 @@ LIBRARY = Library(
         **dict.fromkeys(("pandas.Timestamp", "pandas.Timedelta", "pandas.Period", "pandas.Interval"), _MOMENT),
         **dict.fromkeys(("pandas.NAType", "pandas.NaTType"), _MOMENT),
     },
-    settings=_settings,
 )
