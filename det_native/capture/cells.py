@@ -31,7 +31,6 @@ from det_native.capture.failure import until
 from det_native.capture.live import executions_of, facts_of
 from det_native.capture.log import SLOW, CallRecord, ExecutionLog, LoggedExecution
 from det_native.capture.model import Capture, CapturedStreams
-from det_native.capture.observation.process import is_library_class
 from det_native.capture.program.choose import SECONDS, TOOK_LONG, choose
 from det_native.capture.program.records import Plan, Read, Run, Step
 from det_native.capture.program.runs import NOTHING, runs_of
@@ -40,6 +39,7 @@ from det_native.capture.program_files import add_files
 from det_native.capture.request import HEADLINE, Request
 from det_native.capture.second_program import second_program
 from det_native.capture.seen_files import SeenFiles, read_later
+from det_native.capture.side_effects.process import is_library_class
 from det_native.capture.sites import site_in_cells
 from det_native.capture.stale import changed_files, stale_modules
 from det_native.capture.submitted import CapturedTraining, earlier_trainings, has_come_home
@@ -92,7 +92,7 @@ class CellCapture:
         self.executions = executions_of(self.log, self.calling)
         self.init = self._init_executions()
         self.runs = self._runs()
-        self.values = ValuesToSend(self.request.values, self.namespace, self.executions, self.runs, self.log.looks)
+        self.values = ValuesToSend(self.request.values, self.namespace, self.executions, self.runs, self.log.sharing)
         self.runs = [
             replace(run, drawn=self.values.drawn(run)) if index != self.calling and logged.drew else run
             for index, (run, logged) in enumerate(zip(self.runs, self.log.executions, strict=False))

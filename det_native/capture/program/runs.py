@@ -148,7 +148,8 @@ def _reads(
         if name in names or not (asked or name in ALWAYS_THERE):
             found.setdefault(name, read)
         for inner in sorted(looked_up.get(name, ())):
-            waiting.append((inner, Read((*read.path, inner), read.line, certain=False)))
+            if inner in names or "*" in inner:  # of what code looks up, names of attributes are no globals
+                waiting.append((inner, Read((*read.path, inner), read.line, certain=False)))
     return found
 
 

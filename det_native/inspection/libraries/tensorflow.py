@@ -97,14 +97,6 @@ class _Dataset(Adapter):
         tensorflow_datasets.read_dataset(value, reader)
         return True
 
-    def children(self, value: Any, walk: Walk) -> bool:
-        parts = tensorflow_datasets.parts_of(value)
-        if parts is None:
-            walk.cannot_see()
-        else:
-            walk.go(parts)
-        return True
-
     def numbers_apart(self, value: Any) -> list[Any]:
         return tensorflow_datasets.numbers_of(value)
 
