@@ -33,6 +33,14 @@ class ArrayKind(Kind):
             return obj.copy()
         return changed_blocks(_bytes(obj), before[2] if before and before[:2] == now[:2] else (), now[2])
 
+    def fits(self, obj: Any, before: State, now: State) -> bool:
+        if len(before[1]) != len(now[1]) or before[1][:2] != now[1][:2]:
+            return False
+        is_view = len(now[1]) == 4
+        return (
+            before[0][0] is now[0][0] and before[1] == now[1] if is_view else obj.flags.writeable or obj.flags.owndata
+        )
+
     def write_state(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
         import numpy
 

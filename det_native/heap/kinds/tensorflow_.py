@@ -171,6 +171,7 @@ BY_NAME |= {
         lambda variable, facts, content: variable.assign(content),
         content=lambda variable: variable.numpy(),
         reduce=_reduced_variable,
+        fixed=2,
     ),
     # Nobody changes a tensor: another one takes its place.
     "tensorflow.python.framework.ops.EagerTensor": SimpleKind(

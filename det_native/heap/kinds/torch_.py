@@ -51,6 +51,9 @@ class ViewOfMemoryKind(Kind):
         whole = obj.detach() if not now[0] and before[1] != now[1] else None
         return *now, whole
 
+    def fits(self, obj: Any, before: State, now: State) -> bool:
+        return len(before[0]) == len(now[0]) and before[1][0][0] == now[1][0][0]  # the type stays
+
     def write_state(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
         import torch
 
@@ -135,6 +138,9 @@ class MemoryKind(Kind):
 
     def content(self, obj: Any, before: Any, now: Any) -> Any:
         return changed_blocks(_bytes(obj), before[1] if before and before[0] == now[0] else (), now[1])
+
+    def fits(self, obj: Any, before: State, now: State) -> bool:
+        return bool(before[1][0] == now[1][0])  # what numpy looks at cannot be resized
 
     def write_state(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
         if obj.nbytes() != facts[0]:
