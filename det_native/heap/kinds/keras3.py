@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Any
 
 from det_native.heap.edges import BY_NAME, OF_PROCESS, SimpleKind
 from det_native.heap.kinds.builtin import DictKind, ListKind, SetKind
 from det_native.heap.kinds.instances import AttributesKind, Composite
+from det_native.heap.kinds.keras_models import parts_of_model, reduced_model
 from det_native.heap.kinds.tensorflow_ import OF_TRACKING, facts_of, make_variable
 
 _OF_THE_PROCESS = OF_TRACKING | frozenset(
@@ -27,11 +29,17 @@ def _value(variable: Any) -> Any:
 
 
 class KerasKind(AttributesKind):
-    """A layer or a model; a new one is pickled as Keras saves it."""
+    """A layer or a model."""
 
     def __init__(self, skipped: frozenset[str] = frozenset()) -> None:
         # Not compared: names that Keras counts, and what a training before this one has set.
         super().__init__(_OF_THE_PROCESS | skipped, compared=False)
+
+    def reduce(self, obj: Any) -> Any:
+        return reduced_model(obj)
+
+    def made_parts(self, obj: Any) -> Sequence[Any]:
+        return parts_of_model(obj)
 
 
 class MetricKind(KerasKind):
@@ -40,8 +48,11 @@ class MetricKind(KerasKind):
     def reduce(self, obj: Any) -> Any:
         return self.reduced(obj)
 
+    def made_parts(self, obj: Any) -> Sequence[Any]:
+        return ()
 
-class OptimizerKind(KerasKind):
+
+class OptimizerKind(MetricKind):
     """An optimizer, which knows the variables that it trains by their identities in this process."""
 
     def repair(self, obj: Any) -> None:

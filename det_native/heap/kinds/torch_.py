@@ -178,13 +178,27 @@ def make_memory(data: bytes, device: str) -> Any:
     """Make memory with this content, on the same device where this machine has one."""
     import torch
 
-    place = torch.device(device)
-    if place.type == "cuda" and not (torch.cuda.is_available() and (place.index or 0) < torch.cuda.device_count()):
-        device = "cpu"
     make: Any = torch.UntypedStorage
-    memory = make(len(data), device=device)
+    memory = make(len(data), device=_device_here(device))
     _write(_whole(memory), data)
     return memory
+
+
+def _device_here(device: str) -> str:
+    import torch
+
+    place = torch.device(device)
+    here = place.type != "cuda" or (torch.cuda.is_available() and (place.index or 0) < torch.cuda.device_count())
+    return device if here else "cpu"
+
+
+def make_generator(state: bytes, device: str) -> Any:
+    """Make a generator of random numbers with this state, on the same device where this machine has one."""
+    import torch
+
+    generator = torch.Generator(_device_here(device))
+    generator.set_state(_tensor_of(state))
+    return generator
 
 
 #: Of tensors whose memory and gradient are kept elsewhere.
@@ -201,6 +215,7 @@ BY_NAME |= {
     "torch._C.Generator": SimpleKind(
         lambda generator: bytes(generator.get_state().numpy()),
         lambda generator, state, _: generator.set_state(_tensor_of(state)),
+        reduce=lambda generator: (make_generator, (bytes(generator.get_state().numpy()), str(generator.device))),
     ),
     "torch.utils.data.dataloader._BaseDataLoaderIter": stays(
         "an iterator of a DataLoader", progress=lambda iterator: iterator._num_yielded
