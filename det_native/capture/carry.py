@@ -181,7 +181,8 @@ def _never_sent(cls: Any) -> str:
 
 def is_built_again(value: Any) -> bool:
     """Whether an object is one that its cell builds, and that travels with what it has learned if need be."""
-    return _never_sent(type(value)) in _BUILT_AGAIN
+    cls: Any = type(value)
+    return _never_sent(cls) in _BUILT_AGAIN
 
 
 def has_state(value: Any) -> bool:
@@ -223,11 +224,12 @@ class _Packing:
     def _reference(self, part: Any) -> Any:
         if isinstance(part, _CODE):
             return self._code(part)
-        what = _never_sent(type(part))
+        cls: Any = type(part)
+        what = _never_sent(cls)
         if what and what not in _BUILT_AGAIN:
             raise _refused_kind(part, what)
         self.holds_model |= bool(what)
-        self._note(part.__name__ if isinstance(part, types.ModuleType) else type(part).__module__)
+        self._note(part.__name__ if isinstance(part, types.ModuleType) else cls.__module__)
         return None
 
     def _note(self, module: object) -> None:
