@@ -10,10 +10,11 @@ from pathlib import PurePath
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from det_native.capture.carry import NO_LIMIT, CannotSendError, encode, has_state, pack
+from det_native.capture.carry import NO_LIMIT, CannotSendError, encode, pack
 from det_native.capture.execution import Execution
 from det_native.capture.model import CapturedValue
 from det_native.capture.modules import is_local
+from det_native.capture.never_sent import has_state
 from det_native.capture.observation.looks import Look
 from det_native.capture.program.choose import ROOM
 from det_native.capture.program.records import Plan, Run, Travel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from det_native.inspection.adapter import Content, Data, Encoded, Library, Plain, Stream, Walk
+from det_native.inspection.adapter import Content, Data, Library, Plain, Stream, Walk
 
 
 class _Grid(Data):
@@ -18,16 +18,8 @@ class _Grid(Data):
         walk.numbers(value.read())
         return True
 
-    def size(self, value: Any) -> int:
-        return int(value.read().nbytes)
-
-    def codec(self, value: Any) -> Encoded:
-        return Encoded("npy", value.read().tobytes(), "a grid")
-
 
 class _Dice(Plain):
-    never_sent = "dice"
-
     def content(self, value: Any, reader: Content) -> bool:
         reader.say(value.rolls())
         return True

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 
 from det_native.capture.bindings import bound_by
-from det_native.capture.carry import is_built_again
+from det_native.capture.never_sent import is_built_again
 from det_native.proof.call import Difference
 from det_native.schema.manifests import Program
 
