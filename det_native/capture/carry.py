@@ -6,11 +6,9 @@ that a quick one makes goes in place there; see ``det_native.heap.values``.
 
 from __future__ import annotations
 
-import io
 import pickle
 import types
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any
@@ -119,18 +117,18 @@ def pack(
         Something in a value does not travel.
     """
     values = {name: namespace[name] for name in sorted(names)}
+    value = values[min(names)]
     packing = _Packing(min(names), namespace, checked, limit, is_local, leaves_out=bool(states))
     try:
-        with _bounded(limit, values[min(names)]):
-            writer, missing = write_values(values, lambda: _BoundedWriter(limit), packing.look, only_state=states)
+        output, missing = write_values(values, lambda: _Output(limit, value), packing.look, only_state=states)
     except _FAILURES as error:
         if isinstance(error, CannotSendError):
             raise
-        raise _unpicklable(values[min(names)], str(error)) from error
+        raise _unpicklable(value, str(error)) from error
     if missing and not states:
-        raise _unpicklable(values[min(names)], missing[0][1])
+        raise _unpicklable(value, missing[0][1])
     described = ", ".join(dict.fromkeys(map(type_name, values.values())))
-    encoded = Encoded("objects", b"".join(writer.parts), described, frozenset(packing.modules))
+    encoded = Encoded("objects", b"".join(output.parts), described, frozenset(packing.modules))
     return Packed(encoded, frozenset(packing.code), packing.holds_model)
 
 
@@ -206,40 +204,20 @@ def _at(namespace: Mapping[str, Any], path: str) -> Any:
     return reduce(lambda value, attribute: getattr(value, attribute, None), attributes, namespace.get(name))
 
 
-class _TooLargeError(Exception):
-    pass
+class _Output:
+    """Collects what is written of a value, up to a limit."""
 
-
-class _BoundedWriter(io.RawIOBase):
-    """Collects what is written, up to a limit."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.size = 0
+    def __init__(self, limit: int, value: Any) -> None:
+        self._room, self._limit, self._value = limit, limit, value
         self.parts: list[bytes] = []
 
-    def writable(self) -> bool:
-        return True
-
-    def write(self, part: Any) -> int:
-        size = memoryview(part).nbytes  # large arrays come as buffers
-        self.size += size
-        if self.size > self.limit:
-            raise _TooLargeError
+    def write(self, part: Any) -> None:
+        self._room -= memoryview(part).nbytes  # large arrays come as buffers
+        if self._room < 0:
+            size = size_of(self._value)
+            text = human_size(size) if size else f"over {human_size(self._limit)}"
+            raise CannotSendError(f"{type_name(self._value)}, {text}", kind="large")
         self.parts.append(bytes(part))
-        return size
-
-
-@contextmanager
-def _bounded(limit: int, value: Any) -> Iterator[None]:
-    """That a value comes to more than so many bytes is its error."""
-    try:
-        yield
-    except _TooLargeError:
-        size = size_of(value)
-        raise CannotSendError(
-            f"{type_name(value)}, {human_size(size) if size else 'over ' + human_size(limit)}", kind="large"
-        ) from None
 
 
 def _refused_kind(value: Any, kind: str) -> CannotSendError:
