@@ -26,8 +26,8 @@ from det_native.capture.shell_state import (
 from det_native.capture.tracebacks import told_line, top_line
 from det_native.errors import is_own
 from det_native.frameworks import known_frameworks
-from det_native.inspection.streams import beginnings, current_streams, stream_of
 from det_native.own_time import spent
+from det_native.process.streams import beginnings, current_streams, stream_of
 
 if TYPE_CHECKING:
     from det_native.capture.side_effects.paths_seen import PathsSeen

@@ -7,8 +7,7 @@ from collections.abc import Collection, Hashable, Mapping
 from typing import Any, NamedTuple
 
 from det_native.capture.named_by_text import matching
-from det_native.capture.reads import reads_of
-from det_native.capture.reads_record import Reads
+from det_native.capture.reads import Reads, reads_of
 from det_native.capture.side_effects.process import (
     module_attributes,
     process_state,

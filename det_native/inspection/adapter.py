@@ -6,15 +6,9 @@ was made. The look around a cell compares moments of one process: it wants the `
 
 from __future__ import annotations
 
-import array
-import random
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
-
-if TYPE_CHECKING:  # the log, which has no more than the standard library, looks at streams of random numbers
-    from det_native.schema.manifests import Codec
+from typing import Any, Protocol
 
 
 class Reader(Protocol):
@@ -53,16 +47,6 @@ class Walk(Reader, Protocol):
         """Read a contiguous buffer of bytes."""
 
 
-@dataclass(frozen=True)
-class Encoded:
-    """A value as bytes. `modules` are local modules that loading it imports."""
-
-    codec: Codec
-    content: bytes
-    description: str
-    modules: frozenset[str] = frozenset()
-
-
 class Adapter:
     """What is known of a class of a library, and of those derived from it; what is not overridden is not special.
 
@@ -70,8 +54,6 @@ class Adapter:
     ----------
     never_sent : str
         What such objects are if they are never sent (``model``, ``loader``), else empty.
-    can_be_rebuilt : bool
-        They travel all the same where nothing else gives what they came to: pickled, with what they learned.
     is_data : bool
         They hold numbers or texts, and are compared as a whole.
     is_model : bool
@@ -89,7 +71,6 @@ class Adapter:
     """
 
     never_sent: str = ""
-    can_be_rebuilt: bool = False
     is_data: bool = False
     is_model: bool = False
     is_dataset: bool = False
@@ -106,18 +87,6 @@ class Adapter:
         """Tell what a value holds at this moment; False if it is to be walked through like any other object."""
         return False
 
-    def size(self, value: Any) -> int | None:
-        """Return how many bytes a value takes; None if that is not seen at once."""
-        return None
-
-    def codec(self, value: Any) -> Encoded | None:
-        """Return a value in a format of its own; None if it travels like any other object."""
-        return None
-
-    def texts(self, value: Any) -> Iterable[str]:
-        """Yield the texts that a value holds as its content, and not as objects of their own."""
-        return ()
-
     def address(self, value: Any) -> int | None:
         """Return where the numbers of a value lie: other objects may have the same. None of what shares none."""
         return None
@@ -125,25 +94,6 @@ class Adapter:
     def referents(self, value: Any) -> Iterable[Any]:
         """Return objects to which a value refers and of which Python's garbage collector does not know."""
         return ()
-
-    def state(self, value: Any) -> Any:
-        """Return what the use of a value has made of it, for another one of the same build; None of what has none."""
-        return None
-
-    def put_state(self, value: Any, state: Any) -> bool:
-        """Give a value the state of another one, in place; False, and nothing is done, if it is of another build."""
-        return False
-
-    def build_as(self, value: Any, other: Any) -> None:
-        """Make the numbers of a value that makes them at its first use, as another one has them."""
-
-    def shared_parts(self, value: Any) -> Sequence[Any]:
-        """Return the parts of a model that others hold, in an order that its build decides."""
-        return ()
-
-    def reduced(self, value: Any) -> tuple[Any, ...] | None:
-        """Return by what a value is pickled, see ``object.__reduce__``; None if it is by what it says itself."""
-        return None
 
     def weights(self, value: Any) -> list[Any] | None:
         """Return the weights of a model, as a training call has them among its inputs; None of what is no model."""
@@ -207,96 +157,6 @@ class NeverSent(Adapter):
         self.never_sent = what
 
 
-class StateOfDict(NeverSent):
-    """Objects that give their state as a dictionary, and take it back: optimizers, schedules of learning rates."""
-
-    can_be_rebuilt = True
-
-    def state(self, value: Any) -> Any:
-        """Return the dictionary."""
-        return value.state_dict()
-
-    def put_state(self, value: Any, state: Any) -> bool:
-        """Have the object take it; it checks the build itself."""
-        try:
-            value.load_state_dict(state)
-        except (ValueError, KeyError, RuntimeError):
-            return False
-        return True
-
-
-#: A generator of Python's: version, words, and the next number of a normal distribution.
-Words = tuple[int, bytes, float | None]
-
-
-@dataclass(frozen=True)
-class Stream:
-    """What a library draws from for the whole process: random numbers, or the numbers of names.
-
-    Attributes
-    ----------
-    name : str
-    read : callable
-        Returns its state in the short form; None where it has not begun.
-    put_back : callable
-        Takes its state in the form of checkpoints.
-    written : callable
-        Turns the short form into that of checkpoints, where arrays are pairs of a type of numpy's and bytes.
-    begins : str
-        The module whose first import begins it; empty if it is there from the beginning, or begins when it is seeded.
-    counts : bool
-        It only counts, to make names that nobody has given: the same in every trial, whatever its seed is, and nothing
-        that a training goes on with.
-    """
-
-    name: str
-    read: Callable[[], Any]
-    put_back: Callable[[Mapping[str, Any]], None]
-    written: Callable[[Any], dict[str, Any]]
-    begins: str = ""
-    counts: bool = False
-
-    def state(self) -> Any:
-        """Return its state in the short form; None where it has not begun, or cannot be read."""
-        with suppress(Exception):  # a library that is only half loaded, or whose generator was replaced
-            return self.read()
-        return None
-
-
-def generator_stream(name: str, find: Callable[[], random.Random | None], after: Callable[[], object] = bool) -> Stream:
-    """Return the stream of a generator of Python's that a library has.
-
-    Parameters
-    ----------
-    name : str
-    find : callable
-        Returns the generator; None where there is none.
-    after : callable
-        Called when a state was put back.
-    """
-
-    def read() -> Words | None:
-        """Return the state in 2.5 kB; in its own form, of whole numbers, it has 20."""
-        generator = find()
-        if generator is None:
-            return None
-        version, words, gauss = generator.getstate()
-        return version, array.array("I", words).tobytes(), gauss
-
-    def written(state: Words) -> dict[str, Any]:
-        version, words, gauss = state
-        return {name: [version, gauss], f"{name}_words": ("uint32", words)}
-
-    def put_back(states: Mapping[str, Any]) -> None:
-        generator = find()
-        if generator is not None:
-            version, gauss = states[name]
-            generator.setstate((version, tuple(int(word) for word in states[f"{name}_words"]), gauss))
-            after()
-
-    return Stream(name, read, put_back, written)
-
-
 @dataclass(frozen=True)
 class Library:
     """What is known of a library.
@@ -308,24 +168,7 @@ class Library:
         version to version. Where a package has several of a name, by more of the module: ``numpy.random.Generator``.
     others : Adapter or None
         Of its classes that are not among these.
-    settings : callable or None
-        What is set in it for the whole process, given its module: all of it, or a dictionary by how it is written.
-    streams : tuple of Stream
-        Its global streams of random numbers, and its counters of names.
     """
 
     classes: Mapping[str, Adapter] = field(default_factory=dict)
     others: Adapter | None = None
-    settings: Callable[[Any], Hashable | dict[str, Hashable]] | None = None
-    streams: tuple[Stream, ...] = ()
-
-
-def texts_in(values: Iterable[Any]) -> Iterator[str]:
-    """Yield texts, those written as bytes, and those in tuples of them."""
-    for value in values:
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, bytes):
-            yield value.decode("latin-1")
-        elif isinstance(value, tuple):
-            yield from texts_in(value)

@@ -10,11 +10,10 @@ import os
 import sys
 import types
 from collections.abc import Hashable, Mapping
-from contextlib import suppress
 from typing import Any
 
 from det_native.heap.ownership import is_library_file, is_users, is_users_module
-from det_native.inspection.registry import loaded_libraries
+from det_native.process.settings import library_settings
 
 _HEAP_TYPE = 1 << 9  # of a class: a class statement has made it, or what looks like one
 _RECURSION = "the recursion limit"
@@ -30,13 +29,7 @@ def process_state() -> dict[str, Hashable]:
     if decimal := sys.modules.get("decimal"):
         context = decimal.getcontext()  # without its flags, which each sum sets
         state["the context of decimal"] = str((context.prec, context.rounding, context.traps))
-    state |= _logging()
-    for name, module, library in loaded_libraries():
-        if library.settings is not None:
-            with suppress(Exception):  # a library that is only half loaded
-                settings = library.settings(module)
-                state |= settings if isinstance(settings, dict) else {f"settings of {name}": settings}
-    return state
+    return state | _logging() | library_settings()
 
 
 def _search_path() -> tuple[str, ...]:

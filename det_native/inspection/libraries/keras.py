@@ -5,17 +5,10 @@ Keras 2 and Keras 3 share this file: of both, the classes have the same names, a
 
 from __future__ import annotations
 
-import inspect
-import random
-import sys
-from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from importlib import import_module
-from types import FunctionType
+from collections.abc import Iterable
 from typing import Any
 
-from det_native.heap.ownership import is_users_module
-from det_native.inspection.adapter import Adapter, Library, Stream, generator_stream
+from det_native.inspection.adapter import Adapter, Library
 
 
 class _Object(Adapter):
@@ -30,136 +23,10 @@ class _Object(Adapter):
 
 class _Layer(_Object):
     never_sent = "model"
-    can_be_rebuilt = True
 
     def parts(self, value: Any) -> Iterable[Any]:
         layers = getattr(value, "_flatten_layers", None)
         return list(layers()) if callable(layers) else ()
-
-    def state(self, value: Any) -> Any:
-        """Return the numbers of its variables, and of those of the optimizer that it was compiled with, once made."""
-        own = _weights(value)
-        if own is None:
-            return None
-        return _numbers(own), _numbers(_variables_of(getattr(value, "optimizer", None)))
-
-    def put_state(self, value: Any, state: Any) -> bool:
-        """Take them where all shapes are the same; an optimizer that has not begun is built for it."""
-        weights, of_optimizer = state
-        own = _weights(value)
-        if own is None:
-            return False
-        optimizer: Any = getattr(value, "optimizer", None)
-        fits = _fits(_variables_of(optimizer), of_optimizer)
-        if not fits and hasattr(optimizer, "build") and not getattr(optimizer, "built", False):
-            optimizer.build(_variables_that_it_trained(optimizer, value, of_optimizer))
-        if of_optimizer and not _fits(_variables_of(optimizer), of_optimizer):
-            return False
-        if not _assigned(own, weights):
-            return False
-        return not of_optimizer or _assigned(_variables_of(optimizer), of_optimizer)
-
-    def build_as(self, value: Any, other: Any) -> None:
-        """Build a layer, or a model, that its first call would build."""
-        config = other.get_build_config() if other.built and not value.built else None
-        if config:
-            value.build_from_config(config)
-
-    def shared_parts(self, value: Any) -> Sequence[Any]:
-        """Return its layers, its variables and its optimizer."""
-        return [*self.parts(value), *(_weights(value) or ()), *filter(None, (getattr(value, "optimizer", None),))]
-
-    def reduced(self, value: Any) -> tuple[Any, ...] | None:
-        """Return its configuration with the numbers, and the classes and functions of cells that it names.
-
-        What Keras itself is pickled by has the time of day in it.
-        """
-        state = self.state(value)
-        if state is None:
-            raise ValueError("its weights are not made before its first call")
-        library = type(value).__mro__[[base.__name__ for base in type(value).__mro__].index("Layer")].__module__
-        package = library.partition(".")[0]
-        config = sys.modules[package].saving.serialize_keras_object(value)
-        parts = [value, *self.parts(value)]
-        for part in parts:
-            if is_users_module(type(part).__module__) and not is_users_module(type(part).from_config.__module__):
-                inspect.signature(type(part)).bind(**part.get_config())  # as its class is made there
-        classes = set(map(type, parts))
-        code = {one.__name__: one for one in (*classes, *_functions_in(config)) if is_users_module(one.__module__)}
-        return _rebuilt, (package, config, state, dict(sorted(code.items())))
-
-
-def _rebuilt(package: str, config: Any, state: Any, code: Any) -> Any:
-    """Return a model, or a layer, that was pickled."""
-    saving = import_module(package).saving
-    with saving.custom_object_scope(code):
-        model = saving.deserialize_keras_object(config, safe_mode=False)
-    optimizer: Any = getattr(model, "optimizer", None)
-    of_optimizer = state[1]
-    if of_optimizer and hasattr(optimizer, "build") and not _fits(_variables_of(optimizer), of_optimizer):
-        model.optimizer = type(optimizer).from_config(optimizer.get_config())  # that one was built for other variables
-    if not _Layer().put_state(model, state):
-        raise ValueError(f"its configuration gives another {type(model).__name__}: its variables have other shapes")
-    return model
-
-
-def _functions_in(config: Any) -> Iterator[Any]:
-    """Yield the functions of cells that a configuration names."""
-    if isinstance(config, dict):
-        name = config.get("config") if config.get("class_name") == "function" else None
-        function = getattr(sys.modules["__main__"], name, None) if isinstance(name, str) else None
-        if isinstance(function, FunctionType):
-            yield function
-        config = [*config.values()]
-    if isinstance(config, list | tuple):
-        for part in config:
-            yield from _functions_in(part)
-
-
-def _weights(value: Any) -> Sequence[Any] | None:
-    """Return the variables of a layer, or of a model; None where its first call makes them and there was none.
-
-    Those of metrics, which a model has once it was evaluated, are none of its own.
-    """
-    try:
-        variables = list(value.variables)
-    except ValueError:
-        return None
-    of_metrics = set(map(id, getattr(value, "metrics_variables", ())))
-    return [one for one in variables if id(one) not in of_metrics]
-
-
-def _variables_of(optimizer: Any) -> Sequence[Any]:
-    variables = getattr(optimizer, "variables", ())
-    return list(variables() if callable(variables) else variables)
-
-
-def _variables_that_it_trained(optimizer: Any, model: Any, state: Sequence[Any]) -> list[Any]:
-    """Return the variables for which an optimizer had this state: layers may have been frozen since."""
-    kinds = [model.trainable_variables, [one for one in model.variables if one.trainable], model.variables]
-    for variables in kinds:
-        other = type(optimizer).from_config(optimizer.get_config())
-        other.build(variables)
-        if _fits(_variables_of(other), state):
-            return list(variables)
-    return list(model.trainable_variables)
-
-
-def _numbers(variables: Sequence[Any]) -> list[Any]:
-    numpy: Any = import_module("numpy")
-    return [numpy.asarray(one) for one in variables]
-
-
-def _fits(variables: Sequence[Any], arrays: Sequence[Any]) -> bool:
-    return [tuple(one.shape) for one in variables] == [array.shape for array in arrays]
-
-
-def _assigned(variables: Sequence[Any], arrays: Sequence[Any]) -> bool:
-    if not _fits(variables, arrays):
-        return False
-    for variable, array in zip(variables, arrays, strict=True):
-        variable.assign(array)
-    return True
 
 
 class _Model(_Layer):
@@ -170,103 +37,6 @@ class _Model(_Layer):
 class _Optimizer(_Object):
     never_sent = "optimizer"
 
-    def state(self, value: Any) -> Any:
-        return _numbers(_variables_of(value))
-
-    def put_state(self, value: Any, state: Any) -> bool:
-        return _assigned(_variables_of(value), state)
-
-
-def _settings(keras: Any) -> Hashable:
-    backend = keras.backend
-    policy = keras.mixed_precision.global_policy() if hasattr(keras.mixed_precision, "global_policy") else ""
-    name = getattr(policy, "name", str(policy))
-    return (backend.floatx(), backend.image_data_format(), backend.epsilon(), name)
-
-
-KERAS_3 = "keras_3"
-_STATE_OF_KERAS_3 = "keras.src.backend.common.global_state"  # there is nothing public that tells its stream
-_BACKENDS = ("keras.src.backend", "tf_keras.src.backend", "tensorflow.python.keras.backend")
-
-
-def _read_keras_3() -> list[Any] | None:
-    """Return the seed of Keras 3 and the state of what gives ``keras.random`` its seeds; None before either is used."""
-    module = sys.modules.get(_STATE_OF_KERAS_3)
-    if module is None:
-        return None
-    seed, generator = (module.get_global_attribute(f"global_{name}") for name in ("random_seed", "seed_generator"))
-    if seed is None and generator is None:
-        return None
-    return [seed, None if generator is None else sys.modules["keras"].ops.convert_to_numpy(generator.state).tolist()]
-
-
-def _put_back_keras_3(states: Mapping[str, Any]) -> None:
-    """Give Keras 3 its seed, and what gives seeds its state; without one, the next draw makes it."""
-    module, generator = sys.modules.get(_STATE_OF_KERAS_3), None
-    if module is None:
-        return
-    seed, state = states[KERAS_3]
-    if state is not None:
-        generator = module.get_global_attribute("global_seed_generator")
-        if generator is None:
-            generator = sys.modules["keras"].random.SeedGenerator(0)
-        generator.state.assign(state)
-    module.set_global_attribute("global_random_seed", seed)
-    module.set_global_attribute("global_seed_generator", generator)
-
-
-def _seeds_of_initializers() -> random.Random | None:
-    """Return what gives the initializers of Keras 2 their seeds; None without a seed of Keras."""
-    holders = (getattr(sys.modules.get(name), "_SEED_GENERATOR", None) for name in _BACKENDS)
-    generators = (getattr(holder, "generator", None) for holder in holders)
-    return next((one for one in generators if isinstance(one, random.Random)), None)
-
-
-_KERAS_2 = generator_stream("keras", _seeds_of_initializers)
-
-
-def _put_back_keras_2(states: Mapping[str, Any]) -> None:
-    if _seeds_of_initializers() is None and "keras.src.backend" in sys.modules:
-        sys.modules["keras.src.backend"]._SEED_GENERATOR.generator = random.Random()
-    _KERAS_2.put_back(states)
-
-
-_NAMES = "keras_names"
-
-
-def _names_of_keras_2() -> Any:
-    """Return what counts the names of layers and metrics in Keras 2, by pairs of a namespace and a word."""
-    for name in _BACKENDS[:2]:
-        backend: Any = sys.modules.get(name)
-        if hasattr(backend, "get_default_graph_uid_map"):
-            return backend.get_default_graph_uid_map()
-    return None
-
-
-def _read_names() -> tuple[Any, ...] | None:
-    """Return how many objects of each kind had a name made for them; None before Keras is used.
-
-    A second ``AUC()`` is called ``auc_1``, whatever model has it: its name is a matter of what the process has done.
-    """
-    module = sys.modules.get(_STATE_OF_KERAS_3)
-    if module is not None:
-        return tuple((module.get_global_attribute("object_name_uids") or {}).items())
-    names = _names_of_keras_2()
-    return None if names is None else tuple(names.items())
-
-
-def _put_back_names(states: Mapping[str, Any]) -> None:
-    """Have Keras count on from there."""
-    module = sys.modules.get(_STATE_OF_KERAS_3)
-    if module is not None:
-        counted = defaultdict(int, {name: count for name, count in states[_NAMES] if isinstance(name, str)})
-        module.set_global_attribute("object_name_uids", counted)
-        return
-    names = _names_of_keras_2()
-    if names is not None:
-        names.clear()
-        names.update({tuple(pair): count for pair, count in states[_NAMES] if not isinstance(pair, str)})
-
 
 _PACKAGES = ("keras", "tf_keras")
 LIBRARY = Library(
@@ -276,10 +46,4 @@ LIBRARY = Library(
         for name, adapter in (("Layer", _Layer()), ("Model", _Model()), ("Optimizer", _Optimizer()))
     },
     others=_Object(),
-    settings=_settings,
-    streams=(
-        Stream(KERAS_3, _read_keras_3, _put_back_keras_3, lambda state: {KERAS_3: state}),
-        Stream("keras", _KERAS_2.read, _put_back_keras_2, _KERAS_2.written),
-        Stream(_NAMES, _read_names, _put_back_names, lambda state: {_NAMES: list(state)}, begins="keras", counts=True),
-    ),
 )

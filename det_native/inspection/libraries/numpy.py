@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import io
-import sys
-from collections.abc import Hashable, Iterable, Iterator, Mapping
-from importlib.util import _LazyModule  # type: ignore[attr-defined]
+from collections.abc import Iterable
 from typing import Any
 
-from det_native.inspection.adapter import Adapter, Content, Encoded, Ending, Library, Plain, Stream, Text, texts_in
+from det_native.inspection.adapter import Adapter, Content, Ending, Library, Plain, Text
 
 
 class Number(Plain):
@@ -27,53 +24,12 @@ class Number(Plain):
 class Array(Number):
     """``ndarray``."""
 
-    def size(self, value: Any) -> int:
-        """Return its bytes, without those of objects in it."""
-        return int(value.nbytes)
-
-    def texts(self, value: Any) -> Iterator[str]:
-        """Yield its texts, and those in the fields of records; objects are looked at by themselves."""
-        if value.dtype.kind in ("S", "U", "T"):
-            yield from texts_in(value.ravel().tolist())
-        for name in value.dtype.names or ():
-            yield from self.texts(value[name])
-
     def referents(self, value: Any) -> Iterable[Any]:
         """Return the object whose numbers it shares, and the objects in it."""
         return (value.base, *(value.ravel().tolist() if value.dtype.hasobject else ()))
 
-    def codec(self, value: Any) -> Encoded | None:
-        """Return it as ``npy``; one of objects, or of a class of its own, has no such format."""
-        import numpy as np
-
-        if value.dtype.hasobject or type(value) is not np.ndarray:
-            return None
-        file = io.BytesIO()
-        np.save(file, value, allow_pickle=False)
-        return Encoded("npy", file.getvalue(), f"array {value.shape} of {value.dtype}")
-
-    def state(self, value: Any) -> Any:
-        """Return the numbers."""
-        return value
-
-    def put_state(self, value: Any, state: Any) -> bool:
-        """Take the numbers where shape and type are the same."""
-        if value.shape != state.shape or value.dtype != state.dtype or not value.flags.writeable:
-            return False
-        value[...] = state
-        return True
-
 
 class _Generator(Adapter):
-    def state(self, value: Any) -> Any:
-        return value.bit_generator.state
-
-    def put_state(self, value: Any, state: Any) -> bool:
-        if value.bit_generator.state["bit_generator"] != state["bit_generator"]:
-            return False
-        value.bit_generator.state = state
-        return True
-
     def content(self, value: Any, reader: Content) -> bool:
         reader.go((value.bit_generator,))
         return True
@@ -114,27 +70,6 @@ class _Function(Ending):
         return True
 
 
-def _settings(numpy: Any) -> Hashable:
-    return tuple(sorted(numpy.geterr().items()))
-
-
-def _read_stream() -> tuple[list[Any], bytes] | None:
-    random = sys.modules.get("numpy.random")
-    if random is None or isinstance(random, _LazyModule):  # a lazy one would be loaded by being asked
-        return None
-    name, words, position, has_gauss, gauss = random.get_state()
-    return [name, int(position), int(has_gauss), float(gauss)], words.tobytes()
-
-
-def _written_stream(state: tuple[list[Any], bytes]) -> dict[str, Any]:
-    return {"numpy": state[0], "numpy_words": ("uint32", state[1])}
-
-
-def _put_back_stream(states: Mapping[str, Any]) -> None:
-    name, position, has_gauss, cached = states["numpy"]
-    sys.modules["numpy.random"].set_state((name, states["numpy_words"], position, has_gauss, cached))
-
-
 LIBRARY = Library(
     {
         "numpy.ndarray": Array(),
@@ -145,6 +80,4 @@ LIBRARY = Library(
         "numpy.random.BitGenerator": _BitGenerator(),
         "numpy.random.RandomState": _RandomState(),
     },
-    settings=_settings,
-    streams=(Stream("numpy", _read_stream, _put_back_stream, _written_stream, begins="numpy.random"),),
 )

@@ -15,13 +15,12 @@ from det_harness.frameworks.base import harness_of
 from det_harness.program.reads import notices, unreadable
 from det_harness.program.runner import ProgramRunner, check_versions
 from det_harness.program.user_errors import describe
-from det_harness.program.values import decode
 from det_native.capture.bindings import imports_in
 from det_native.capture.failure import before
-from det_native.capture.names import check_bundle_names
+from det_native.capture.value_formats import decode
 from det_native.errors import DetError, Problem, ProblemsError, StorageError
 from det_native.frameworks import get_framework
-from det_native.inspection.objects import check_objects
+from det_native.heap.values import check_values
 from det_native.schema.job import CheckJob
 from det_native.schema.manifests import BundleManifest
 from det_native.schema.rest import BundleChecked, ProblemInfo
@@ -33,7 +32,7 @@ from det_native.storage.unpack import unpack_bundle
 
 
 def check_bundle(job: CheckJob) -> BundleChecked:
-    """Unpack, check versions, compile the cells, import the local modules, unpickle the values, resolve all names.
+    """Unpack, check versions, compile the cells, import the local modules, unpickle the values.
 
     Cells are not run; the local modules that they import are.
     """
@@ -61,7 +60,6 @@ def check_bundle(job: CheckJob) -> BundleChecked:
             harness_of(job.bundle.program.framework).prepare_process()
             problems += _import_modules(runner, job.bundle, work)
             problems += _decode_values(job.bundle, blobs)
-            problems += check_bundle_names(job.bundle.program, {entry.name for entry in job.bundle.values})
     return _result(problems, [*notices(job.bundle.reads)])
 
 
@@ -129,7 +127,7 @@ def _decode_values(bundle: BundleManifest, blobs: BlobStore) -> Iterator[Problem
     for entry in bundle.values:
         try:
             if entry.codec == "objects":
-                check_objects(blobs.read(entry.sha256))
+                check_values(blobs.read(entry.sha256))
             else:
                 decode(entry.codec, blobs.read(entry.sha256))
         except Exception as error:  # noqa: BLE001 (unpickling may raise anything)
