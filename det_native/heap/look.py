@@ -29,7 +29,7 @@ from det_native.heap.ownership import is_users, is_users_module
 #: Objects of one value that are looked at, dictionaries of attributes among them.
 MOST_OBJECTS = 500_000
 #: Values in containers that cost as much as an object.
-_VALUES = 64
+_VALUES = 16
 #: Objects that are compared at once; where they differ, each is looked at.
 _PIECE = 2_000
 #: Bytes of memory of which all is read in each look, and stretches of what is larger.
