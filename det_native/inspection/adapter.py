@@ -1,7 +1,6 @@
 """What an adapter says of the objects of a library's class.
 
-There are two that ask. The check compares processes: it wants the ``content``, which is the same wherever the same
-was made. The look around a cell compares moments of one process: it wants the ``children``, object by object.
+The check compares processes: it wants the ``content``, which is the same wherever the same was made.
 """
 
 from __future__ import annotations
@@ -37,16 +36,6 @@ class Content(Reader, Protocol):
         """Note which part of a value is read, where that is not all of it."""
 
 
-class Walk(Reader, Protocol):
-    """Walks through the objects of a value, for the look."""
-
-    changeable: set[int]
-    kept: list[Any]
-
-    def raw(self, content: Any) -> None:
-        """Read a contiguous buffer of bytes."""
-
-
 class Adapter:
     """What is known of a class of a library, and of those derived from it; what is not overridden is not special.
 
@@ -60,40 +49,16 @@ class Adapter:
         They are compared part by part; see :meth:`parts`.
     is_dataset : bool
         They give records, and are compared by their attributes.
-    changes_alone : bool
-        Threads of the library's own may change them at any time.
-    wraps : str
-        The attribute that has the object around which such ones are made anew each time they are needed.
-    caches : frozenset of str
-        Attributes that are set when they are merely used.
-    asks_in_vain : bool
-        To make one asks the system for random bytes, which are thrown away where the first argument is a seed.
     """
 
     never_sent: str = ""
     is_data: bool = False
     is_model: bool = False
     is_dataset: bool = False
-    changes_alone: bool = True
-    wraps: str = ""
-    caches: frozenset[str] = frozenset()
-    asks_in_vain: bool = False
 
     def content(self, value: Any, reader: Content) -> bool:
         """Tell what every process has of an equal value; False if it is to be read like any other object."""
         return False
-
-    def children(self, value: Any, walk: Walk) -> bool:
-        """Tell what a value holds at this moment; False if it is to be walked through like any other object."""
-        return False
-
-    def address(self, value: Any) -> int | None:
-        """Return where the numbers of a value lie: other objects may have the same. None of what shares none."""
-        return None
-
-    def referents(self, value: Any) -> Iterable[Any]:
-        """Return objects to which a value refers and of which Python's garbage collector does not know."""
-        return ()
 
     def weights(self, value: Any) -> list[Any] | None:
         """Return the weights of a model, as a training call has them among its inputs; None of what is no model."""
@@ -108,25 +73,14 @@ class Adapter:
         return None
 
 
-class Plain(Adapter):
-    """What the check reads of an object is all that the look can see of it, too."""
-
-    def children(self, value: Any, walk: Walk) -> bool:
-        """Tell the content, which is short."""
-        return self.content(value, walk)  # type: ignore[arg-type]
-
-
 class Data(Adapter):
     """Numbers, texts, tables of these."""
 
     is_data = True
-    changes_alone = False
 
 
-class Text(Plain):
+class Text(Adapter):
     """Objects that their text tells: types, devices, shapes."""
-
-    changes_alone = False
 
     def content(self, value: Any, reader: Content) -> bool:
         """Tell the text."""
@@ -136,12 +90,6 @@ class Text(Plain):
 
 class Ending(Adapter):
     """Objects that cannot change."""
-
-    changes_alone = False
-
-    def children(self, value: Any, walk: Walk) -> bool:
-        """Tell nothing: which object it is says all."""
-        return True
 
 
 class NeverSent(Adapter):

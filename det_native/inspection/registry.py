@@ -73,11 +73,6 @@ def adapter_of(kind: type) -> Adapter | None:
         return _sought(kind)
 
 
-def is_derived(kind: type) -> bool:
-    """Whether a class is of somebody else than those that are known here: its objects may keep more than these do."""
-    return _library_of(kind) is None
-
-
 def _sought(kind: type) -> Adapter | None:
     bases = kind.__mro__
     if any(_KNOWN_BY_IDENTITY in base.__dict__ for base in bases):

@@ -11,17 +11,7 @@ from typing import Any
 from det_native.inspection.adapter import Adapter, Library
 
 
-class _Object(Adapter):
-    #: Compiled functions, counters for callbacks, lists of what their other attributes hold.
-    caches = frozenset(
-        {"train_function", "test_function", "predict_function", "train_tf_function", "history", "_called"}
-        | {"_allow_sum_over_batch_size", "stop_predicting", "stop_evaluating"}
-        | {"_test_counter", "_predict_counter", "_train_counter", "_obj_reference_counts_dict"}
-        | {"_self_unconditional_checkpoint_dependencies", "_self_unconditional_dependency_names"}
-    )
-
-
-class _Layer(_Object):
+class _Layer(Adapter):
     never_sent = "model"
 
     def parts(self, value: Any) -> Iterable[Any]:
@@ -34,7 +24,7 @@ class _Model(_Layer):
         return list(value.get_weights()) if value.built else []
 
 
-class _Optimizer(_Object):
+class _Optimizer(Adapter):
     never_sent = "optimizer"
 
 
@@ -45,5 +35,5 @@ LIBRARY = Library(
         for package in _PACKAGES
         for name, adapter in (("Layer", _Layer()), ("Model", _Model()), ("Optimizer", _Optimizer()))
     },
-    others=_Object(),
+    others=Adapter(),
 )

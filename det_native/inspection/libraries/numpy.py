@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from typing import Any
 
-from det_native.inspection.adapter import Adapter, Content, Ending, Library, Plain, Text
+from det_native.inspection.adapter import Adapter, Content, Ending, Library, Text
 
 
-class Number(Plain):
+class Number(Adapter):
     """A number that is an array without dimensions."""
 
     is_data = True
-    changes_alone = False
 
     def content(self, value: Any, reader: Content) -> bool:
         """Tell its type and itself."""
@@ -21,31 +19,19 @@ class Number(Plain):
         return True
 
 
-class Array(Number):
-    """``ndarray``."""
-
-    def referents(self, value: Any) -> Iterable[Any]:
-        """Return the object whose numbers it shares, and the objects in it."""
-        return (value.base, *(value.ravel().tolist() if value.dtype.hasobject else ()))
-
-
 class _Generator(Adapter):
     def content(self, value: Any, reader: Content) -> bool:
         reader.go((value.bit_generator,))
         return True
 
-    children = content  # type: ignore[assignment]
 
-
-class _BitGenerator(Plain):
+class _BitGenerator(Adapter):
     def content(self, value: Any, reader: Content) -> bool:
         reader.say(type(value).__name__, _digest(value.state))
         return True
 
 
-class _RandomState(Plain):
-    asks_in_vain = True
-
+class _RandomState(Adapter):
     def content(self, value: Any, reader: Content) -> bool:
         reader.say(_digest(value.get_state(legacy=False)))
         return True
@@ -72,7 +58,7 @@ class _Function(Ending):
 
 LIBRARY = Library(
     {
-        "numpy.ndarray": Array(),
+        "numpy.ndarray": Number(),
         "numpy.generic": Number(),
         "numpy.dtype": Text(),
         "numpy.ufunc": _Function(),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from det_native.inspection.adapter import Content, Data, Library, Walk
+from det_native.inspection.adapter import Content, Data, Library
 
 _MOST = 4 << 20  # bytes of an image that are copied for a look
 
@@ -15,18 +15,6 @@ class _Image(Data):
         reader.say("image", value.mode, str(value.size))
         reader.numbers(sys.modules["numpy"].asarray(value))
         reader.go((value.getpalette(),) if value.mode in ("P", "PA") else ())
-        return True
-
-    def children(self, value: Any, walk: Walk) -> bool:
-        held = vars(value)
-        walk.go((value.info,))
-        size = value.width * value.height * len(value.getbands())
-        if held.get("_im", held.get("im")) is None or size > _MOST:  # not read from its file yet, or large
-            walk.say(value.mode, value.size)
-            walk.cannot_see()
-        else:
-            walk.say(value.mode, value.size, str(value.getpalette()))
-            walk.raw(memoryview(value.tobytes()))
         return True
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from det_native.inspection.adapter import Content, Data, Library, Walk
+from det_native.inspection.adapter import Content, Data, Library
 
 
 class _Array(Data):
@@ -14,26 +14,12 @@ class _Array(Data):
         _read(value, reader)
         return True
 
-    def children(self, value: Any, walk: Walk) -> bool:
-        walk.say(str(value.type), len(value))
-        for chunk in _chunks_of(value):
-            walk.say(chunk.offset, chunk.null_count)
-            for buffer in chunk.buffers():
-                if buffer is not None and buffer.is_cpu:
-                    walk.raw(memoryview(buffer))
-        return True
-
 
 class _Table(Data):
     def content(self, value: Any, reader: Content) -> bool:
         reader.say("arrow", type(value).__name__, str(value.schema.remove_metadata()), str(value.num_rows))
         for column in value.columns:
             _read(column, reader)
-        return True
-
-    def children(self, value: Any, walk: Walk) -> bool:
-        for column in value.columns:
-            _ARRAY.children(column, walk)
         return True
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from det_native.inspection.adapter import Content, Ending, Library, NeverSent, Plain, Reader
+from det_native.inspection.adapter import Adapter, Content, Ending, Library, NeverSent, Reader
 
 
-class _Random(Plain):
+class _Random(Adapter):
     def content(self, value: Any, reader: Reader) -> bool:
         if type(value).__name__ != "Random":  # that of the system has no state
             return False

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from det_native.heap.ownership import is_library_of_ours, is_users_module
+from det_native.heap.ownership import is_users_module
 from det_native.inspection.adapter import (
     Adapter,
     Content,
@@ -16,7 +16,6 @@ from det_native.inspection.adapter import (
     Library,
     NeverSent,
     Text,
-    Walk,
 )
 from det_native.inspection.attributes import plain_settings, settings_in
 
@@ -52,35 +51,6 @@ class Tensor(Data):
             return True
         reader.numbers(array)
         return True
-
-    def children(self, value: Any, walk: Walk) -> bool:
-        """Tell shape, type, numbers, gradient and attributes; on a device, how often it was changed in place."""
-        torch: Any = sys.modules["torch"]
-        if torch.nn.parameter.is_lazy(value):
-            walk.say(type(value).__name__, str(value.dtype), value.requires_grad, str(value.device))
-            walk.changeable.add(id(value))
-            return True
-        strided = value.layout == torch.strided
-        walk.say(tuple(value.shape), str(value.dtype), value.requires_grad, str(value.device))
-        address = self.address(value)
-        walk.changeable.add(id(value) if address is None else address)
-        if value.is_leaf and value.grad is not None:
-            walk.go((value.grad,))
-        kept = {name: one for name, one in value.__dict__.items() if not is_library_of_ours(type(one).__module__)}
-        if kept:
-            walk.go([*kept, *kept.values()])
-        plain = value.detach()
-        if plain.device.type != "cpu" or not strided or plain.is_quantized:
-            walk.say(value._version, plain.data_ptr() if strided else 0)
-        elif plain.numel():
-            walk.raw(plain.contiguous().reshape(-1).view(torch.uint8).numpy())
-        return True
-
-    def address(self, value: Any) -> int | None:
-        """Return where its storage begins, if it has one: a parameter of a lazy layer has none yet."""
-        torch: Any = sys.modules["torch"]
-        strided = value.layout == torch.strided and not torch.nn.parameter.is_lazy(value)
-        return int(value.untyped_storage().data_ptr()) if strided else None
 
 
 _TENSOR = Tensor()
@@ -136,13 +106,6 @@ class _Generator(Adapter):
 
     def content(self, value: Any, reader: Content) -> bool:
         reader.say(hashlib.blake2b(value.get_state().numpy(), digest_size=16).hexdigest())
-        return True
-
-    def children(self, value: Any, walk: Walk) -> bool:
-        if value.device.type == "cpu":
-            walk.say(hashlib.blake2b(value.get_state().numpy(), digest_size=16).hexdigest())
-        else:
-            walk.cannot_see()
         return True
 
 
