@@ -22,7 +22,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from det_native.heap import kinds as _kinds  # noqa: F401 (fills the table)
-from det_native.heap.edges import ATOMS, UNSEEN, VALUE, SimpleKind, are_equal, is_same_child, kind_of
+from det_native.heap.edges import ATOMS, KIND_OF_CLASS, UNSEEN, VALUE, SimpleKind, are_equal, is_same_child, kind_of
 from det_native.heap.kinds.functions import global_names, is_importable
 from det_native.heap.ownership import is_users, is_users_module
 
@@ -600,7 +600,7 @@ def _attributes_of(obj: Any) -> dict[str, Any] | None:
 
 def _read(obj: Any, memory: Memory) -> tuple[list[Any], tuple[Any, bool]]:
     """Return what an object holds, its facts, and whether these are of samples."""
-    kind = kind_of(obj)
+    kind = KIND_OF_CLASS.get(type(obj)) or kind_of(obj)
     memory.sampled = False
     try:
         children, facts = kind.glance(obj, memory)

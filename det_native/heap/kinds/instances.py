@@ -10,6 +10,7 @@ import io
 import pickle
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from itertools import filterfalse
 from typing import Any
 
 from det_native.heap.edges import (
@@ -42,6 +43,7 @@ class AttributesKind(NamedKind):
 
     def __init__(self, skipped: frozenset[str] = frozenset(), *, compared: bool = True) -> None:
         self._skipped, self.compared, self.is_listed = skipped, compared, not skipped
+        self._uncompared = skipped | self.set_by_use
         self._names: dict[tuple[str, ...], tuple[str, ...]] = {}  # one tuple for all objects with these attributes
 
     def read_state(self, obj: Any) -> State:
@@ -55,7 +57,7 @@ class AttributesKind(NamedKind):
     def glance(self, obj: Any, read: ReadMemory) -> State:
         cls: Any = type(obj)
         attributes = AttributesKind.read(self, obj) if slots_of(cls) else _attributes_of(obj)
-        names = [name for name in attributes if name not in self._skipped and name not in self.set_by_use]
+        names = [*filterfalse(self._uncompared.__contains__, attributes)]
         return [*map(attributes.__getitem__, names)], tuple(names)
 
     def read(self, obj: Any) -> dict[str, Any]:
