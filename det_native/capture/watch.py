@@ -17,7 +17,8 @@ from det_native.capture.side_effects.process import (
 from det_native.capture.transform import transform
 from det_native.heap.edges import OF_DET_NATIVE, kind_of
 from det_native.heap.kinds.instances import AttributesKind
-from det_native.heap.look import Look, can_change, is_value
+from det_native.heap.look import Look
+from det_native.heap.look_ways import can_change, is_value
 from det_native.heap.ownership import is_users
 
 #: Objects of a value that are looked at before a cell, too: did a widget or a timer change it?

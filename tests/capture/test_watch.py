@@ -308,7 +308,7 @@ def test_no_cell_that_follows_is_said_to_have_changed_what_a_look_that_was_inter
     compare(watch, namespace)
     namespace["value"].append(2)
     with monkeypatch.context() as patch:
-        patch.setattr("det_native.heap.look.Tree.find", interrupted)
+        patch.setattr("det_native.heap.look_trees.Tree.find", interrupted)
         with pytest.raises(KeyboardInterrupt):
             compare(watch, namespace)
     assert watch.begin(namespace, (), "value").between == {"value"}

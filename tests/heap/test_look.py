@@ -208,7 +208,7 @@ def test_a_value_that_takes_the_place_of_another_in_memory_is_seen() -> None:
 
 
 def test_what_lies_beyond_the_limit_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("det_native.heap.look.MOST_OBJECTS", 100)
+    monkeypatch.setattr("det_native.heap.look_trees.MOST_OBJECTS", 100)
     names = Names(rows=[[] for _ in range(200)], few=[[] for _ in range(50)])
     rows, few = map(id, names.values.values())
     assert names.look.find([rows, few], names.by_identity()).unseen == {rows}

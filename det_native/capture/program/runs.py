@@ -91,7 +91,8 @@ def runs_of(
         if source:
             looked_up.update(code.functions)
         if execution.effects is not None:
-            looked_up.update(_globals(execution.effects.looked_up, ever))
+            seen = _globals(execution.effects.looked_up, ever)
+            looked_up.update({name: of | code.functions.get(name, frozenset()) for name, of in seen.items()})
         if unseen and index == unseen[-1]:
             looked_up.update(_globals(facts.looked_up, ever))
     return runs
