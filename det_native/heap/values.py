@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from det_native.heap.edges import OF_DET_NATIVE, Kind, full_name, kind_of, write_new
 from det_native.heap.graft import graft, graft_names
-from det_native.heap.kinds.instances import AttributesKind
+from det_native.heap.kinds.instances import AttributesKind, is_plain
 from det_native.heap.names import ROOTS
 from det_native.heap.pickling import HeapPickler
 from det_native.heap.snapshot import Snapshot
@@ -82,7 +82,7 @@ class ValuePickler(HeapPickler):
     def reduced_by_kind(self, obj: Any, kind: Kind) -> Any:
         if type(obj).__module__.partition(".")[0] in _LIBRARIES_WITH_PARTS and id(obj) in self._parts:
             return part_of, self._parts[id(obj)]
-        if self._only_state and isinstance(kind, AttributesKind):
+        if self._only_state and isinstance(kind, AttributesKind) and all(map(is_plain, type(obj).__mro__[:-1])):
             return kind.reduced(obj)
         if self._is_small_view(obj):
             return kind.reduce(_alone(obj)) if hasattr(obj, "detach") else NotImplemented
