@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import weakref
-from collections.abc import Iterator
 from importlib import import_module
-from importlib.util import _LazyModule  # type: ignore[attr-defined]
-from types import ModuleType
 
 from det_native.inspection.adapter import Adapter, Ending, Library
 
@@ -58,16 +54,6 @@ def library_of(package: str) -> Library | None:
         return None
     library: Library = import_module(file).LIBRARY
     return library
-
-
-def loaded_libraries() -> Iterator[tuple[str, ModuleType, Library]]:
-    """Yield the name, the module and what is known of each library that this process has imported."""
-    for package in LIBRARIES:
-        module, library = sys.modules.get(package), None
-        if module is not None and not isinstance(module, _LazyModule):  # a lazy one would be loaded by being asked
-            library = library_of(package)
-        if module is not None and library is not None:
-            yield package, module, library
 
 
 def adapter_of(kind: type) -> Adapter | None:

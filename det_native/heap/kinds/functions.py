@@ -81,6 +81,21 @@ class FunctionKind(NamedKind):
         return make_function, made, state, None, None, write_new
 
 
+@functools.lru_cache(maxsize=4096)
+def global_names(code: types.CodeType) -> frozenset[str]:
+    """Return the names that code may look up among the globals, that of functions inside it included.
+
+    Names of attributes are among them: the caller takes those that are globals. Where the code puts names together
+    (``globals()[...]``), its texts stand for them, between stars.
+    """
+    names = {*code.co_names}
+    if not names.isdisjoint(("globals", "locals", "vars", "eval")):
+        texts = [text for text in code.co_consts if type(text) is str and text.isidentifier()]
+        names |= {f"*{text}*" for text in texts} or {"*"}
+    inner = (constant for constant in code.co_consts if isinstance(constant, types.CodeType))
+    return frozenset(names.union(*map(global_names, inner)))
+
+
 def make_function(code: types.CodeType, names: Any, *parts: Any) -> types.FunctionType:
     """Make a function of the user's again, over the notebook's own names or those of its module."""
     function = types.FunctionType(code, vars(import_module(names)) if isinstance(names, str) else names, *parts)
@@ -90,6 +105,8 @@ def make_function(code: types.CodeType, names: Any, *parts: Any) -> types.Functi
 
 class CellKind(NamedKind):
     """What a closure shares with the function around it."""
+
+    is_listed = True
 
     def read(self, obj: types.CellType) -> Mapping[Any, Any]:
         try:

@@ -30,8 +30,19 @@ _OF_THE_PROCESS = frozenset(
 _SET_BY_FIT = frozenset({"model", "_model", "params", "validation_data", "_chief_worker_only", "_supports_tf_logs"})
 
 
+#: What is another after a model was used: counters for callbacks, the last history.
+SET_BY_USE = frozenset(
+    [
+        *("history", "_called", "_allow_sum_over_batch_size", "stop_predicting", "stop_evaluating"),
+        *("_test_counter", "_predict_counter", "_train_counter"),
+    ]
+)
+
+
 class KerasKind(TrackableKind):
     """A layer, a model, an optimizer, a metric or a loss."""
+
+    set_by_use = SET_BY_USE
 
     def __init__(self, skipped: frozenset[str] = frozenset(), *, compared: bool = False) -> None:
         # Not compared: names that Keras counts, and what a training before this one has set.

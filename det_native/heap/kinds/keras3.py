@@ -9,6 +9,7 @@ from typing import Any
 from det_native.heap.edges import BY_NAME, OF_PROCESS, SimpleKind
 from det_native.heap.kinds.builtin import DictKind, ListKind, SetKind
 from det_native.heap.kinds.instances import AttributesKind, Composite
+from det_native.heap.kinds.keras2 import SET_BY_USE
 from det_native.heap.kinds.keras_models import parts_of_model, reduced_model
 from det_native.heap.kinds.tensorflow_ import OF_TRACKING, facts_of, make_variable
 
@@ -30,6 +31,8 @@ def _value(variable: Any) -> Any:
 
 class KerasKind(AttributesKind):
     """A layer or a model."""
+
+    set_by_use = SET_BY_USE
 
     def __init__(self, skipped: frozenset[str] = frozenset()) -> None:
         # Not compared: names that Keras counts, and what a training before this one has set.
@@ -75,6 +78,7 @@ _VARIABLE = SimpleKind(
     lambda variable: facts_of(_value(variable), str(variable.dtype)),
     lambda variable, facts, content: variable.assign(content),
     content=_value,
+    glance=lambda variable, read: (variable.trainable, read(_value(variable).reshape(-1).view("u1").data)),
     fixed=2,
     reduce=lambda obj: (make_variable, (type(obj), _value(obj), obj.trainable, obj.name, str(obj.dtype))),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable
 from typing import Any
 
 from det_native.inspection.adapter import Content, Data, Ending, Library, Walk
@@ -117,10 +116,6 @@ def _axis(index: Any, walk: Walk) -> None:
     walk.say(id(index), len(index), str(getattr(index, "names", "")))
 
 
-def _settings(pandas: Any) -> Hashable:
-    return hash(str(sys.modules["pandas._config.config"]._global_config))
-
-
 _HELD = _Held()
 _MOMENT = _Moment()
 LIBRARY = Library(
@@ -132,5 +127,4 @@ LIBRARY = Library(
         **dict.fromkeys(("pandas.Timestamp", "pandas.Timedelta", "pandas.Period", "pandas.Interval"), _MOMENT),
         **dict.fromkeys(("pandas.NAType", "pandas.NaTType"), _MOMENT),
     },
-    settings=_settings,
 )

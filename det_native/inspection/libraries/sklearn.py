@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Any
 
 from det_native.heap.ownership import is_users_module
@@ -19,8 +18,4 @@ class _Estimator(Adapter):
         return True
 
 
-def _settings(sklearn: Any) -> Hashable:
-    return str(sorted(sklearn.get_config().items()))
-
-
-LIBRARY = Library({"sklearn.BaseEstimator": _Estimator()}, settings=_settings)
+LIBRARY = Library({"sklearn.BaseEstimator": _Estimator()})

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
-from det_native.inspection.adapter import Content, Ending, Library, NeverSent, Plain, Reader, generator_stream
+from det_native.inspection.adapter import Content, Ending, Library, NeverSent, Plain, Reader
 
 
 class _Random(Plain):
@@ -47,5 +46,4 @@ LIBRARY = Library(
         **_never("iterator", "builtins.list_iterator", "builtins.tuple_iterator", "builtins.dict_keyiterator"),
         **_never("iterator", "builtins.map", "builtins.zip", "builtins.filter", "builtins.enumerate"),
     },
-    streams=(generator_stream("python", lambda: random._inst),),
 )

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import gc
-import random
 import sys
-from collections.abc import Hashable, Mapping
 from typing import Any
 
 from det_native.inspection.adapter import (
@@ -14,10 +12,8 @@ from det_native.inspection.adapter import (
     Data,
     Library,
     NeverSent,
-    Stream,
     Text,
     Walk,
-    generator_stream,
 )
 from det_native.inspection.libraries import tensorflow_datasets
 
@@ -90,14 +86,6 @@ class _Dataset(Adapter):
         tensorflow_datasets.read_dataset(value, reader)
         return True
 
-    def children(self, value: Any, walk: Walk) -> bool:
-        parts = tensorflow_datasets.parts_of(value)
-        if parts is None:
-            walk.cannot_see()
-        else:
-            walk.go(parts)
-        return True
-
     def numbers_apart(self, value: Any) -> list[Any]:
         return tensorflow_datasets.numbers_of(value)
 
@@ -126,41 +114,6 @@ class _IdentityWrapper(Adapter):
     wraps = "_wrapped"
 
 
-def _settings(tensorflow: Any) -> Hashable:
-    return tensorflow.config.functions_run_eagerly(), tensorflow.executing_eagerly()
-
-
-#: The name of TensorFlow's global seed among the states.
-SEED = "tensorflow_seed"
-_EAGER = "tensorflow.python.eager.context"
-
-
-def _context() -> Any:
-    module = sys.modules.get(_EAGER)
-    return None if module is None else module.context()
-
-
-def global_seed() -> int | None:
-    """Return TensorFlow's global seed, None if there is none."""
-    seed = getattr(_context(), "_seed", None)
-    return seed if isinstance(seed, int) else None
-
-
-def _put_back_seed(states: Mapping[str, Any]) -> None:
-    sys.modules["tensorflow"].random.set_seed(states[SEED])
-
-
-def _seeds_of_eager_operations() -> random.Random | None:
-    """Return what gives TensorFlow's eager operations their seeds; None without a global seed."""
-    generator = getattr(_context(), "_rng", None)
-    return generator if isinstance(generator, random.Random) else None
-
-
-def _forget_operations() -> None:
-    """Do as ``tf.random.set_seed()`` does: an operation that is kept for a seed has drawn from it already."""
-    _context().clear_kernel_cache()
-
-
 LIBRARY = Library(
     {
         "tensorflow.EagerTensor": _EagerTensor(),
@@ -177,9 +130,4 @@ LIBRARY = Library(
         "tensorflow.Function": _Function(),
         **dict.fromkeys(("tensorflow.DType", "tensorflow.TensorShape"), Text()),
     },
-    settings=_settings,
-    streams=(
-        Stream(SEED, global_seed, _put_back_seed, lambda seed: {SEED: seed}),
-        generator_stream("tensorflow", _seeds_of_eager_operations, _forget_operations),
-    ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import sys
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from det_native.heap.ownership import is_library_of_ours, is_users_module
@@ -15,7 +15,6 @@ from det_native.inspection.adapter import (
     Data,
     Library,
     NeverSent,
-    Stream,
     Text,
     Walk,
 )
@@ -175,31 +174,6 @@ def _names_of_every_module() -> frozenset[str]:
     return frozenset(vars(sys.modules["torch"].nn.Module()))
 
 
-def _settings(torch: Any) -> Hashable:
-    return (
-        str(torch.get_default_dtype()),
-        torch.get_num_threads(),
-        torch.are_deterministic_algorithms_enabled(),
-        torch.is_grad_enabled(),
-        torch.is_anomaly_enabled(),
-        torch.get_float32_matmul_precision(),
-    )
-
-
-def _read_stream() -> bytes:
-    state: bytes = sys.modules["torch"].get_rng_state().numpy().tobytes()
-    return state
-
-
-def _written_stream(state: bytes) -> dict[str, Any]:
-    return {"torch": ("uint8", state)}
-
-
-def _put_back_stream(states: Mapping[str, Any]) -> None:
-    torch: Any = sys.modules["torch"]
-    torch.set_rng_state(torch.from_numpy(states["torch"].copy()))
-
-
 LIBRARY = Library(
     {
         "torch.Tensor": _TENSOR,
@@ -213,6 +187,4 @@ LIBRARY = Library(
         "torch.Generator": _Generator(),
         **dict.fromkeys(("torch.dtype", "torch.device", "torch.Size", "torch.layout"), Text()),
     },
-    settings=_settings,
-    streams=(Stream("torch", _read_stream, _put_back_stream, _written_stream, begins="torch"),),
 )
