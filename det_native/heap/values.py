@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from det_native.heap.edges import OF_DET_NATIVE, Kind, full_name, kind_of, write_new
 from det_native.heap.graft import graft, graft_names
-from det_native.heap.kinds.instances import AttributesKind, is_plain
+from det_native.heap.kinds.instances import AttributesKind
 from det_native.heap.names import ROOTS
 from det_native.heap.pickling import PLAIN, HeapPickler
 from det_native.heap.snapshot import Snapshot
@@ -29,6 +29,7 @@ Look = Callable[[Any], Any]
 #: The method by which an object of det_native's own travels, else than it is pickled.
 TRAVELS = "_det_travels"
 _NUMBERS = frozenset({int, float, bool, complex, type(None)})
+_MORE_THAN_ATTRIBUTES = (list, dict, set, tuple, BaseException)
 _LIBRARIES_WITH_PARTS = frozenset({"keras", "tf_keras", "tensorflow"})
 _MEMORY = frozenset({"numpy.ndarray", "torch.storage.UntypedStorage"})
 _LONGEST_PATH = 4_096  # characters; a longer text is data
@@ -90,9 +91,8 @@ class ValuePickler(HeapPickler):
 
     def reduced_by_kind(self, obj: Any, kind: Kind) -> Any:
         if self._only_state:
-            if isinstance(kind, AttributesKind) and all(map(is_plain, type(obj).__mro__[:-1])):
-                return kind.reduced(obj)
-            return kind.reduce(obj)
+            by_attributes = isinstance(kind, AttributesKind) and not isinstance(obj, _MORE_THAN_ATTRIBUTES)
+            return kind.reduced(obj) if by_attributes else kind.reduce(obj)  # type: ignore[attr-defined]
         if type(kind) is AttributesKind:
             return NotImplemented  # as the user's class says
         if type(obj).__module__.partition(".")[0] in _LIBRARIES_WITH_PARTS and id(obj) in self._parts:

@@ -249,17 +249,17 @@ class ReduceKind(Kind):
                 pass
 
 
-def is_plain(cls: type) -> bool:
+def _is_plain(cls: type) -> bool:
     """Whether a class statement has made a class."""
     return bool(cls.__flags__ & _HEAP) and not cls.__flags__ & _IMMUTABLE
 
 
 def _kind_of_class(cls: type) -> Kind:
     bases = cls.__mro__[:-1]
-    if not is_plain(cls) or type(cls).__name__ == "pybind11_type":
+    if not _is_plain(cls) or type(cls).__name__ == "pybind11_type":
         return ReduceKind(cls)
     own = {name for base in bases for name in vars(base)}
-    if all(map(is_plain, bases)):
+    if all(map(_is_plain, bases)):
         return AttributesKind()
     if not has_attributes(cls) or own & {"__reduce__", "__reduce_ex__"}:
         return ReduceKind(cls)
