@@ -209,10 +209,9 @@ def _has_taken_in(value: Any) -> bool:
 
 def _encoded_state(name: str, value: Any, limit: int) -> bytes | None:
     try:
-        packed = pack([name], {name: value}, states=[name], limit=limit)
+        return pack([name], {name: value}, states=[name], limit=limit).encoded.content
     except Exception:  # noqa: BLE001 (what cannot be pickled does not travel; a library raises what it likes)
         return None
-    return None if packed.holds_model else packed.encoded.content
 
 
 def _encoded(name: str, value: Any, limit: int) -> Encoded | None:

@@ -313,11 +313,8 @@ def test_a_network_and_an_optimizer_that_a_function_reads_take_the_notebooks_num
 @pytest.mark.usefixtures("torch_is_warm")
 def test_numbers_of_another_network_are_not_put_right() -> None:
     notes = noted(Call({}, _reading(net=_trained(0)[0])))
-    another_class = _trained(1)[0]
-    another_class[2] = torch.nn.ReLU()  # type: ignore[operator]
-    for other in (another_class, torch.nn.Linear(3, 3)):
-        with pytest.raises(InputDiffersError, match="net, read by train_batch"):
-            compared(notes, Call({}, _reading(net=other)))
+    with pytest.raises(InputDiffersError, match="net, read by train_batch"):
+        compared(notes, Call({}, _reading(net=torch.nn.Linear(3, 3))))
 
 
 def test_a_network_over_the_limit_is_an_error_that_says_to_send_it() -> None:
