@@ -185,10 +185,10 @@ def never_again_problem(execution: Execution, why: str) -> Problem:
 
 def execution_rows(logged: LoggedExecution, execution: Execution, kind: Kind, reason: str) -> Iterator[CaptureRow]:
     """One row for each cell that runs again: why, and how long it took."""
-    took = f"; took {human_time(logged.duration)}" if logged.duration is not None else "; duration not known"
-    if logged.succeeded is None:
+    took = f"; took {human_time(logged.time.duration)}" if logged.time.duration is not None else "; duration not known"
+    if logged.ending.succeeded is None:
         took = "; running"
-    early = "" if logged.recorded else "; ran before det_native was imported, counted as successful"
+    early = "" if logged.ending.recorded else "; ran before det_native was imported, counted as successful"
     head = ""
     if execution.failed and kind != "settings":
         part = "as far as line" if kind == "until" else "only what stands before line"

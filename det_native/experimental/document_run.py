@@ -141,7 +141,7 @@ class _Runner:
             raise error
         execution = self.log.executions[-1]
         where = self.document.label(index)
-        line = getattr(error, "lineno", None) if isinstance(error, SyntaxError) else execution.error_line
+        line = getattr(error, "lineno", None) if isinstance(error, SyntaxError) else execution.ending.error_line
         if line is not None:
             lines = transform(execution.source).kernel_lines
             body = max(execution.files.values(), default=0) > 0
