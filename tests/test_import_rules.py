@@ -137,7 +137,9 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.capture.first_imports",
         "det_native.capture.bindings",
         "det_native.capture.failure",
+        "det_native.capture.never_sent",
         "det_native.capture.program_paths",
+        "det_native.capture.value_formats",
         "det_native.client.session",
         "det_native.compat",
     },
@@ -184,7 +186,7 @@ THIRD_PARTY: dict[str, set[str]] = {
     "det_native.callsite": set(),
     "det_native.schema": {"pydantic", "pydantic_core", "yaml"},
     "det_native.search": {"optuna"},
-    "det_native.inspection": {"numpy", "pandas", "safetensors"},
+    "det_native.inspection": {"numpy", "pandas"},
     "det_native.proof": {"numpy", "psutil"},
     "det_native.compat": set(),
     "det_native.master": {

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from det_native.capture.facts import size_of
 from det_native.capture.log import CallRecord, current_log
 from det_native.capture.reads import reads_in
 from det_native.capture.syntax import tree_of
 from det_native.capture.transform import transform
+from det_native.capture.value_formats import size_of
 from det_native.inspection.registry import adapter_of
 from det_native.proof.content import content_of
 from det_native.proof.leaves import Leaf, leaves_of

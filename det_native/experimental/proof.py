@@ -14,11 +14,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from det_native.capture.carry import CannotSendError, encode, has_state, pack
+from det_native.capture.carry import CannotSendError, encode, pack
 from det_native.capture.log import current_log
+from det_native.capture.never_sent import has_state
 from det_native.capture.secrets import looks_secret
+from det_native.capture.value_formats import Encoded
 from det_native.experimental.early_contents import EarlyContents
-from det_native.inspection.adapter import Encoded
 from det_native.inspection.registry import adapter_of
 from det_native.proof.call import facts_of, in_words
 from det_native.proof.clock_values import slots_of, written

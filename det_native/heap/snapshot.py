@@ -127,17 +127,18 @@ class Snapshot:
 
     def label(self, number: int) -> Any:
         """Return what leads to an object from the one that it was first reached from; None if it looks like another."""
-        return self._labels_of(self.parents[number])[self._places[number]]
+        return self.labels_of(self.parents[number])[self._places[number]]
 
     def child(self, number: int, label: Any) -> int | None:
         """Return the number of what a label leads to; None if there is nothing."""
         places = self._found.get(number)
         if places is None:
-            places = self._found[number] = {name: place for place, name in enumerate(self._labels_of(number))}
+            places = self._found[number] = {name: place for place, name in enumerate(self.labels_of(number))}
         place = None if label is None else places.get(label)
         return None if place is None else self.numbers.get(id(self.children[number][place]))
 
-    def _labels_of(self, number: int) -> Sequence[Any]:
+    def labels_of(self, number: int) -> Sequence[Any]:
+        """Return what leads from an object to each of its children."""
         labels = self._labels.get(number)
         if labels is None:
             children = self.children[number]
@@ -153,6 +154,14 @@ class Snapshot:
         """Return a label for a member of a set: its class and fingerprint."""
         number = self.numbers.get(id(child))
         return None if number is None else (self.class_name(number), self.fingerprint(number, exact=True))
+
+    def address(self, number: int) -> tuple[Any, ...]:
+        """Return the labels that lead to an object from the root that it is under."""
+        labels: list[Any] = []
+        while number >= self.first:
+            labels.append(self.label(number))
+            number = self.parents[number]
+        return tuple(reversed(labels))
 
     def class_name(self, number: int) -> str:
         """Return the class that an object had, for a check that both processes mean the same."""

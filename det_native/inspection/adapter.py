@@ -6,12 +6,9 @@ was made. The look around a cell compares moments of one process: it wants the `
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
-
-if TYPE_CHECKING:  # the log, which has no more than the standard library, looks at streams of random numbers
-    from det_native.schema.manifests import Codec
+from typing import Any, Protocol
 
 
 class Reader(Protocol):
@@ -50,16 +47,6 @@ class Walk(Reader, Protocol):
         """Read a contiguous buffer of bytes."""
 
 
-@dataclass(frozen=True)
-class Encoded:
-    """A value as bytes. `modules` are local modules that loading it imports."""
-
-    codec: Codec
-    content: bytes
-    description: str
-    modules: frozenset[str] = frozenset()
-
-
 class Adapter:
     """What is known of a class of a library, and of those derived from it; what is not overridden is not special.
 
@@ -67,8 +54,6 @@ class Adapter:
     ----------
     never_sent : str
         What such objects are if they are never sent (``model``, ``loader``), else empty.
-    can_be_rebuilt : bool
-        They travel all the same where nothing else gives what they came to: pickled, with what they learned.
     is_data : bool
         They hold numbers or texts, and are compared as a whole.
     is_model : bool
@@ -86,7 +71,6 @@ class Adapter:
     """
 
     never_sent: str = ""
-    can_be_rebuilt: bool = False
     is_data: bool = False
     is_model: bool = False
     is_dataset: bool = False
@@ -103,18 +87,6 @@ class Adapter:
         """Tell what a value holds at this moment; False if it is to be walked through like any other object."""
         return False
 
-    def size(self, value: Any) -> int | None:
-        """Return how many bytes a value takes; None if that is not seen at once."""
-        return None
-
-    def codec(self, value: Any) -> Encoded | None:
-        """Return a value in a format of its own; None if it travels like any other object."""
-        return None
-
-    def texts(self, value: Any) -> Iterable[str]:
-        """Yield the texts that a value holds as its content, and not as objects of their own."""
-        return ()
-
     def address(self, value: Any) -> int | None:
         """Return where the numbers of a value lie: other objects may have the same. None of what shares none."""
         return None
@@ -122,25 +94,6 @@ class Adapter:
     def referents(self, value: Any) -> Iterable[Any]:
         """Return objects to which a value refers and of which Python's garbage collector does not know."""
         return ()
-
-    def state(self, value: Any) -> Any:
-        """Return what the use of a value has made of it, for another one of the same build; None of what has none."""
-        return None
-
-    def put_state(self, value: Any, state: Any) -> bool:
-        """Give a value the state of another one, in place; False, and nothing is done, if it is of another build."""
-        return False
-
-    def build_as(self, value: Any, other: Any) -> None:
-        """Make the numbers of a value that makes them at its first use, as another one has them."""
-
-    def shared_parts(self, value: Any) -> Sequence[Any]:
-        """Return the parts of a model that others hold, in an order that its build decides."""
-        return ()
-
-    def reduced(self, value: Any) -> tuple[Any, ...] | None:
-        """Return by what a value is pickled, see ``object.__reduce__``; None if it is by what it says itself."""
-        return None
 
     def weights(self, value: Any) -> list[Any] | None:
         """Return the weights of a model, as a training call has them among its inputs; None of what is no model."""
@@ -204,24 +157,6 @@ class NeverSent(Adapter):
         self.never_sent = what
 
 
-class StateOfDict(NeverSent):
-    """Objects that give their state as a dictionary, and take it back: optimizers, schedules of learning rates."""
-
-    can_be_rebuilt = True
-
-    def state(self, value: Any) -> Any:
-        """Return the dictionary."""
-        return value.state_dict()
-
-    def put_state(self, value: Any, state: Any) -> bool:
-        """Have the object take it; it checks the build itself."""
-        try:
-            value.load_state_dict(state)
-        except (ValueError, KeyError, RuntimeError):
-            return False
-        return True
-
-
 @dataclass(frozen=True)
 class Library:
     """What is known of a library.
@@ -237,14 +172,3 @@ class Library:
 
     classes: Mapping[str, Adapter] = field(default_factory=dict)
     others: Adapter | None = None
-
-
-def texts_in(values: Iterable[Any]) -> Iterator[str]:
-    """Yield texts, those written as bytes, and those in tuples of them."""
-    for value in values:
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, bytes):
-            yield value.decode("latin-1")
-        elif isinstance(value, tuple):
-            yield from texts_in(value)

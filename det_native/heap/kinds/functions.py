@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from det_native.heap.edges import ATOMS, BY_NAME, VALUE, NamedKind, SimpleKind, write_new
+from det_native.heap.edges import ATOMS, BY_NAME, VALUE, NamedKind, SimpleKind, State, write_new
 from det_native.heap.names import MappingKind
 from det_native.heap.ownership import is_users, is_users_module
 
@@ -29,10 +29,10 @@ _NOT_COMPARED = frozenset(
 _OF_A_FUNCTION = "__code__", "__defaults__", "__kwdefaults__"
 
 
-def is_importable(thing: Any) -> bool:
-    """Whether a module has this object under its own name."""
-    value: Any = sys.modules.get(getattr(thing, "__module__", None) or "")
-    for name in getattr(thing, "__qualname__", "").split("."):
+def is_importable(thing: Any, path: str = "") -> bool:
+    """Whether a module has this object under a name, by default its own."""
+    value: Any = sys.modules.get(getattr(thing, "__module__", None) or type(thing).__module__)
+    for name in (path or getattr(thing, "__qualname__", "")).split("."):
         value = getattr(value, name, None)
     return value is thing
 
@@ -56,6 +56,13 @@ class FunctionKind(NamedKind):
 
     def step(self, label: Any) -> str:
         return f".{label if isinstance(label, str) else label[-1]}"
+
+    def fits(self, obj: Any, before: State, now: State) -> bool:
+        held = [
+            [(name, id(child)) for child, name in zip(*state, strict=True) if type(name) is tuple]
+            for state in (before, now)
+        ]
+        return held[0] == held[1]  # the cells are those of the code
 
     def write(self, obj: types.FunctionType, values: Mapping[Any, Any], gone: Sequence[Any]) -> None:
         for name, value in values.items():

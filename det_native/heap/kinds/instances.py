@@ -99,6 +99,14 @@ class AttributesKind(NamedKind):
 class ExceptionKind(AttributesKind):
     """An exception. One of the user's is made again past its ``__init__``, which may want other arguments."""
 
+    def read_state(self, obj: BaseException) -> State:
+        children, names = super().read_state(obj)
+        return [*children, obj.args], (*names, "args")
+
+    def write(self, obj: BaseException, values: Mapping[str, Any], gone: Sequence[str]) -> None:
+        obj.args = values.get("args", obj.args)
+        super().write(obj, {name: value for name, value in values.items() if name != "args"}, gone)
+
     def reduce(self, obj: BaseException) -> Any:
         if not is_users(type(obj)):
             return NotImplemented
@@ -175,6 +183,9 @@ class Composite(Kind):
         count, inner, names = facts
         parts = self._base.parts(children[:count], inner, content[0])
         return None if parts is None else [*parts, *(("attribute", name) for name in (*names, *content[1]))]
+
+    def fits(self, obj: Any, before: State, now: State) -> bool:
+        return self._base.fits(obj, self._parts(before)[0], self._parts(now)[0])
 
     @staticmethod
     def _parts(state: State) -> tuple[State, State]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Any
 
 from det_native.heap.edges import BY_NAME, OF_PROCESS, SimpleKind
 from det_native.heap.kinds.builtin import DictKind, ListKind, SetKind
 from det_native.heap.kinds.instances import AttributesKind, Composite
 from det_native.heap.kinds.keras2 import SET_BY_USE
+from det_native.heap.kinds.keras_models import parts_of_model, reduced_model
 from det_native.heap.kinds.tensorflow_ import OF_TRACKING, facts_of, make_variable
 
 _OF_THE_PROCESS = OF_TRACKING | frozenset(
@@ -28,13 +30,19 @@ def _value(variable: Any) -> Any:
 
 
 class KerasKind(AttributesKind):
-    """A layer or a model; a new one is pickled as Keras saves it."""
+    """A layer or a model."""
 
     set_by_use = SET_BY_USE
 
     def __init__(self, skipped: frozenset[str] = frozenset()) -> None:
         # Not compared: names that Keras counts, and what a training before this one has set.
         super().__init__(_OF_THE_PROCESS | skipped, compared=False)
+
+    def reduce(self, obj: Any) -> Any:
+        return reduced_model(obj)
+
+    def made_parts(self, obj: Any) -> Sequence[Any]:
+        return parts_of_model(obj)
 
 
 class MetricKind(KerasKind):
@@ -43,8 +51,11 @@ class MetricKind(KerasKind):
     def reduce(self, obj: Any) -> Any:
         return self.reduced(obj)
 
+    def made_parts(self, obj: Any) -> Sequence[Any]:
+        return ()
 
-class OptimizerKind(KerasKind):
+
+class OptimizerKind(MetricKind):
     """An optimizer, which knows the variables that it trains by their identities in this process."""
 
     def repair(self, obj: Any) -> None:
@@ -68,6 +79,7 @@ _VARIABLE = SimpleKind(
     lambda variable, facts, content: variable.assign(content),
     content=_value,
     glance=lambda variable, read: (variable.trainable, read(_value(variable).reshape(-1).view("u1").data)),
+    fixed=2,
     reduce=lambda obj: (make_variable, (type(obj), _value(obj), obj.trainable, obj.name, str(obj.dtype))),
 )
 

@@ -58,6 +58,14 @@ class ArrayKind(Kind):
             return obj.copy()
         return changed_blocks(_bytes(obj), before[2] if before and before[:2] == now[:2] else (), now[2])
 
+    def fits(self, obj: Any, before: State, now: State) -> bool:
+        if len(before[1]) != len(now[1]) or before[1][:2] != now[1][:2]:
+            return False
+        is_view = len(now[1]) == 4
+        return (
+            before[0][0] is now[0][0] and before[1] == now[1] if is_view else obj.flags.writeable or obj.flags.owndata
+        )
+
     def write_state(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
         import numpy
 
@@ -80,8 +88,11 @@ class ArrayKind(Kind):
     def reduce(self, obj: Any) -> Any:
         owner = _owner(obj)
         start = _address(owner)
-        if start is None or obj.dtype.hasobject or type(obj).__name__ != "ndarray":
+        if obj.dtype.hasobject or type(obj).__name__ != "ndarray" or (start is None and not obj.flags.forc):
             return NotImplemented
+        if start is None:
+            data = pickle.PickleBuffer(obj.ravel(order="K").view("u1")) if obj.size else b""
+            return make_array, (data, obj.dtype, obj.shape, "C" if obj.flags.c_contiguous else "F")
         return view, (owner, obj.dtype, obj.shape, obj.strides, _address(obj) - start)
 
 
@@ -130,6 +141,16 @@ def _write(array: Any, blocks: Any) -> None:
         flat.view("u1")[start : start + len(data)] = numpy.frombuffer(data, "u1")
     if not array.flags.forc:
         array[...] = flat.reshape(array.shape)
+
+
+def make_array(data: Any, dtype: Any, shape: Any, order: Any) -> Any:
+    """Make an array that owns its memory."""
+    import numpy
+
+    array = numpy.empty(shape, dtype, order)
+    if array.size:
+        array.ravel(order="K").view("u1")[:] = numpy.frombuffer(data, "u1")
+    return array
 
 
 def view(owner: Any, dtype: Any, shape: Any, strides: Any, offset: int) -> Any:

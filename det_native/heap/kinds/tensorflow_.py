@@ -209,6 +209,7 @@ BY_NAME |= {
         content=lambda variable: variable.numpy(),
         reduce=_reduced_variable,
         glance=_look,
+        fixed=2,
     ),
     # Nobody changes a tensor: another one takes its place.
     "tensorflow.python.framework.ops.EagerTensor": SimpleKind(

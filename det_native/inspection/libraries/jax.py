@@ -15,18 +15,12 @@ class _Array(Ending):
         reader.numbers(sys.modules["numpy"].asarray(value))
         return True
 
-    def size(self, value: Any) -> int:
-        return int(value.nbytes)
-
 
 class _Key(_Array):
     def content(self, value: Any, reader: Content) -> bool:
         reader.say("key", str(value.dtype))
         reader.go((sys.modules["jax"].random.key_data(value),))
         return True
-
-    def size(self, value: Any) -> int:
-        return int(sys.modules["jax"].random.key_data(value).nbytes)
 
 
 LIBRARY = Library({"jax.Array": _Array(), "jaxlib.ArrayImpl": _Array(), "jax.PRNGKeyArray": _Key()})

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
-from det_native.inspection.adapter import Adapter, Content, Encoded, Ending, Library, Plain, Text, texts_in
+from det_native.inspection.adapter import Adapter, Content, Ending, Library, Plain, Text
 
 
 class Number(Plain):
@@ -25,53 +24,12 @@ class Number(Plain):
 class Array(Number):
     """``ndarray``."""
 
-    def size(self, value: Any) -> int:
-        """Return its bytes, without those of objects in it."""
-        return int(value.nbytes)
-
-    def texts(self, value: Any) -> Iterator[str]:
-        """Yield its texts, and those in the fields of records; objects are looked at by themselves."""
-        if value.dtype.kind in ("S", "U", "T"):
-            yield from texts_in(value.ravel().tolist())
-        for name in value.dtype.names or ():
-            yield from self.texts(value[name])
-
     def referents(self, value: Any) -> Iterable[Any]:
         """Return the object whose numbers it shares, and the objects in it."""
         return (value.base, *(value.ravel().tolist() if value.dtype.hasobject else ()))
 
-    def codec(self, value: Any) -> Encoded | None:
-        """Return it as ``npy``; one of objects, or of a class of its own, has no such format."""
-        import numpy as np
-
-        if value.dtype.hasobject or type(value) is not np.ndarray:
-            return None
-        file = io.BytesIO()
-        np.save(file, value, allow_pickle=False)
-        return Encoded("npy", file.getvalue(), f"array {value.shape} of {value.dtype}")
-
-    def state(self, value: Any) -> Any:
-        """Return the numbers."""
-        return value
-
-    def put_state(self, value: Any, state: Any) -> bool:
-        """Take the numbers where shape and type are the same."""
-        if value.shape != state.shape or value.dtype != state.dtype or not value.flags.writeable:
-            return False
-        value[...] = state
-        return True
-
 
 class _Generator(Adapter):
-    def state(self, value: Any) -> Any:
-        return value.bit_generator.state
-
-    def put_state(self, value: Any, state: Any) -> bool:
-        if value.bit_generator.state["bit_generator"] != state["bit_generator"]:
-            return False
-        value.bit_generator.state = state
-        return True
-
     def content(self, value: Any, reader: Content) -> bool:
         reader.go((value.bit_generator,))
         return True

@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import sys
-from collections.abc import Iterator
 from typing import Any
 
-from det_native.inspection.adapter import Content, Data, Encoded, Ending, Library, Walk, texts_in
+from det_native.inspection.adapter import Content, Data, Ending, Library, Walk
 
 _COLUMNS = 1_000  # of a table, for the check
 
 
 class _Values(Data):
     """What has columns of values, or is one."""
-
-    def size(self, value: Any) -> int:
-        """Return its bytes, without those of objects in it."""
-        usage = value.memory_usage(deep=False)
-        return int(usage.sum()) if hasattr(usage, "sum") else int(usage)
-
-    def texts(self, value: Any) -> Iterator[str]:
-        """Yield the texts in its cells and labels."""
-        is_table = hasattr(value, "columns")
-        columns = [value.index, value.columns, *(column for _, column in value.items())] if is_table else [value]
-        for column in columns:
-            # A category or a text of pandas is of the kind of objects, too.
-            if getattr(getattr(column, "dtype", None), "kind", "") in ("O", "S", "U") and hasattr(column, "__iter__"):
-                yield from texts_in(column)
 
 
 class _Table(_Values):
@@ -46,18 +30,6 @@ class _Table(_Values):
         for place in range(value.shape[1]):
             _walk_column(value._ixs(place, axis=1), walk)
         return True
-
-    def codec(self, value: Any) -> Encoded | None:
-        """Return it as parquet where an engine is installed and gives back the same table."""
-        import pandas
-
-        file = io.BytesIO()
-        try:
-            value.to_parquet(file)
-            same = pandas.read_parquet(io.BytesIO(file.getvalue())).equals(value)
-        except (ImportError, NotImplementedError, ValueError, TypeError, OSError):
-            return None
-        return Encoded("parquet", file.getvalue(), f"table of {len(value)} rows") if same else None
 
 
 class _Column(_Values):

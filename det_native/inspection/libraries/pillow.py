@@ -20,17 +20,14 @@ class _Image(Data):
     def children(self, value: Any, walk: Walk) -> bool:
         held = vars(value)
         walk.go((value.info,))
-        if held.get("_im", held.get("im")) is None or self.size(value) > _MOST:  # not read from its file yet, or large
+        size = value.width * value.height * len(value.getbands())
+        if held.get("_im", held.get("im")) is None or size > _MOST:  # not read from its file yet, or large
             walk.say(value.mode, value.size)
             walk.cannot_see()
         else:
             walk.say(value.mode, value.size, str(value.getpalette()))
             walk.raw(memoryview(value.tobytes()))
         return True
-
-    def size(self, value: Any) -> int:
-        width, height = value.size
-        return int(width * height * len(value.getbands()) * (4 if value.mode in ("I", "F") else 1))
 
 
 LIBRARY = Library({"PIL.Image.Image": _Image()})

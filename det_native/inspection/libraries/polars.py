@@ -33,9 +33,6 @@ class _Column(Data):
             walk.cannot_see()
         return True
 
-    def size(self, value: Any) -> int:
-        return int(value.estimated_size())
-
 
 class _Table(Data):
     def content(self, value: Any, reader: Content) -> bool:
@@ -48,9 +45,6 @@ class _Table(Data):
         for column in value.get_columns():
             _COLUMN.children(column, walk)
         return True
-
-    def size(self, value: Any) -> int:
-        return int(value.estimated_size())
 
 
 _COLUMN = _Column()

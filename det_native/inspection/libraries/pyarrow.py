@@ -23,9 +23,6 @@ class _Array(Data):
                     walk.raw(memoryview(buffer))
         return True
 
-    def size(self, value: Any) -> int:
-        return int(value.nbytes)
-
 
 class _Table(Data):
     def content(self, value: Any, reader: Content) -> bool:
@@ -38,9 +35,6 @@ class _Table(Data):
         for column in value.columns:
             _ARRAY.children(column, walk)
         return True
-
-    def size(self, value: Any) -> int:
-        return int(value.nbytes)
 
 
 def _chunks_of(value: Any) -> list[Any]:

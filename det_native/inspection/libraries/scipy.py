@@ -17,9 +17,6 @@ class _Sparse(Data):
         reader.numbers(entries.data)
         return True
 
-    def size(self, value: Any) -> int:
-        return sum(getattr(part, "nbytes", 0) for part in vars(value).values())
-
 
 # Its classes were derived from `spmatrix` before there were sparse arrays.
 LIBRARY = Library({"scipy.sparse._spbase": _Sparse(), "scipy.sparse.spmatrix": _Sparse()})

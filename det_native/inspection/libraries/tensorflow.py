@@ -10,7 +10,6 @@ from det_native.inspection.adapter import (
     Adapter,
     Content,
     Data,
-    Encoded,
     Library,
     NeverSent,
     Text,
@@ -37,16 +36,6 @@ class _EagerTensor(_Tensor):
         else:
             _walk_numbers(value, walk)
         return True
-
-    def size(self, value: Any) -> int:
-        return int(value.shape.num_elements() * value.dtype.size)
-
-    def codec(self, value: Any) -> Encoded | None:
-        from det_native.inspection.registry import adapter_of
-
-        array = value.numpy()
-        adapter = adapter_of(type(array))
-        return None if adapter is None else adapter.codec(array)
 
 
 class _Variable(_Tensor):

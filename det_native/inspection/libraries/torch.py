@@ -5,8 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import sys
-from collections.abc import Iterable, Sequence
-from importlib import import_module
+from collections.abc import Iterable
 from typing import Any
 
 from det_native.heap.ownership import is_library_of_ours, is_users_module
@@ -14,10 +13,8 @@ from det_native.inspection.adapter import (
     Adapter,
     Content,
     Data,
-    Encoded,
     Library,
     NeverSent,
-    StateOfDict,
     Text,
     Walk,
 )
@@ -85,104 +82,13 @@ class Tensor(Data):
         strided = value.layout == torch.strided and not torch.nn.parameter.is_lazy(value)
         return int(value.untyped_storage().data_ptr()) if strided else None
 
-    def size(self, value: Any) -> int:
-        """Return the bytes of its numbers."""
-        if sys.modules["torch"].nn.parameter.is_lazy(value):
-            return 0
-        return int(value.numel() * value.element_size())
-
-    def codec(self, value: Any) -> Encoded | None:
-        """Return it as safetensors; one that this does not know (sparse, quantized) has no such format."""
-        if type(value) is not sys.modules["torch"].Tensor or value.requires_grad:
-            return None
-        from safetensors.torch import save
-
-        try:
-            content = save({"value": value.cpu().contiguous()})
-        except (KeyError, RuntimeError, ValueError):
-            return None
-        return Encoded("safetensors", content, f"tensor {tuple(value.shape)} of {value.dtype}")
-
-    def state(self, value: Any) -> Any:
-        """Return the numbers."""
-        return value.detach()
-
-    def put_state(self, value: Any, state: Any) -> bool:
-        """Take the numbers where shape and type are the same."""
-        if value.shape != state.shape or value.dtype != state.dtype:
-            return False
-        value.detach().copy_(state)
-        return True
-
-    def reduced(self, value: Any) -> tuple[Any, ...] | None:
-        """Return plain numbers as an array, which costs no more than its bytes, and from a device by way of here."""
-        torch: Any = sys.modules["torch"]
-        if type(value) not in (torch.Tensor, torch.nn.Parameter) or value.layout is not torch.strided:
-            return None
-        if value.is_quantized or value.__dict__ or not value.is_leaf or value.device.type == "meta":
-            return None
-        here = value.detach().resolve_conj().resolve_neg().cpu().contiguous()
-        content = here.reshape(-1).view(torch.uint8).numpy() if here.numel() else None
-        kind = type(value) is torch.nn.Parameter
-        return _tensor, (content, tuple(value.shape), value.dtype, str(value.device), value.requires_grad, kind)
-
-
-def _tensor(content: Any, shape: Any, dtype: Any, device: str, requires_grad: bool, is_parameter: bool) -> Any:
-    """Return a tensor that was pickled, on its device where there is one here."""
-    torch: Any = import_module("torch")
-    made = torch.empty(shape, dtype=dtype) if content is None else torch.tensor(content).view(dtype).reshape(shape)
-    kind = torch.device(device).type
-    if kind == "cpu" or getattr(getattr(torch, kind, None), "is_available", bool)():
-        made = made.to(device)
-    return torch.nn.Parameter(made, requires_grad) if is_parameter else made.requires_grad_(requires_grad)
-
 
 _TENSOR = Tensor()
 
 
 class _Module(Adapter):
     never_sent = "model"
-    can_be_rebuilt = True
     is_model = True
-
-    def state(self, value: Any) -> Any:
-        """Return the state dictionary, what it lacks, and how each module and parameter is set."""
-        return (
-            {name: tensor.detach() for name, tensor in value.state_dict().items()},
-            {path: _own_attributes(module) for path, module in value.named_modules()},
-            {path: module.training for path, module in value.named_modules()},
-            {path: parameter.requires_grad for path, parameter in value.named_parameters()},
-        )
-
-    def put_state(self, value: Any, state: Any) -> bool:
-        """Take it where the modules and the shapes are the same."""
-        torch: Any = sys.modules["torch"]
-        weights, others, modes, gradients = state
-        modules, parameters = dict(value.named_modules()), dict(value.named_parameters())
-        shapes = {name: tensor.shape for name, tensor in value.state_dict().items()}
-        if modules.keys() != modes.keys() or parameters.keys() != gradients.keys():
-            return False
-        if shapes != {name: tensor.shape for name, tensor in weights.items()}:
-            return False
-        value.load_state_dict(weights)
-        for path, attributes in others.items():
-            for name, one in attributes.items():
-                kept = getattr(modules[path], name, None)  # a tensor stays on its device
-                if (
-                    type(kept) is not type(one)
-                    or not isinstance(kept, torch.Tensor)
-                    or not _TENSOR.put_state(kept, one)
-                ):
-                    setattr(modules[path], name, one)
-        for path, training in modes.items():
-            modules[path].training = training
-        for path, needed in gradients.items():
-            parameters[path].requires_grad_(needed)
-        return True
-
-    def shared_parts(self, value: Any) -> Sequence[Any]:
-        """Return its modules and their parameters."""
-        return [*value.modules(), *value.parameters()]
 
     def content(self, value: Any, reader: Content) -> bool:
         """Tell the modules in it with their settings, what they keep beside the state dictionary, and that."""
@@ -202,20 +108,12 @@ class _Module(Adapter):
         return [*value.modules(), *value.parameters()]
 
 
-class _Optimizer(StateOfDict):
+class _Optimizer(NeverSent):
     def content(self, value: Any, reader: Content) -> bool:
         """Tell its state; what it steps is compared with the model that has it, or has been thrown away."""
         reader.say("kind", type(value).__qualname__)
         reader.go((value.state_dict(),))
         return True
-
-
-def _own_attributes(module: Any) -> dict[str, Any]:
-    """Return what a module has beside its state dictionary; what it calls is of its build."""
-    kept = module.named_buffers(recurse=False)
-    unsaved = {name: one for name, one in kept if name in module._non_persistent_buffers_set}
-    common = _names_of_every_module()
-    return unsaved | {name: one for name, one in vars(module).items() if name not in common and not callable(one)}
 
 
 class _Loader(Adapter):
@@ -245,13 +143,6 @@ class _Generator(Adapter):
             walk.say(hashlib.blake2b(value.get_state().numpy(), digest_size=16).hexdigest())
         else:
             walk.cannot_see()
-        return True
-
-    def state(self, value: Any) -> Any:
-        return value.get_state()
-
-    def put_state(self, value: Any, state: Any) -> bool:
-        value.set_state(state)
         return True
 
 
@@ -288,7 +179,7 @@ LIBRARY = Library(
         "torch.Tensor": _TENSOR,
         "torch.nn.Module": _Module(),
         "torch.Optimizer": _Optimizer("optimizer"),
-        "torch.LRScheduler": StateOfDict("scheduler"),
+        "torch.LRScheduler": NeverSent("scheduler"),
         "torch.utils.data.Dataset": _Dataset(),
         "torch.utils.data.DataLoader": _Loader(),
         "torch.utils.data._BaseDataLoaderIter": NeverSent("loader"),

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 
 from det_native.capture.bindings import bound_by
-from det_native.inspection.registry import adapter_of
+from det_native.capture.never_sent import is_built_again
 from det_native.proof.call import Difference
 from det_native.schema.manifests import Program
 
@@ -84,8 +84,7 @@ def _of_data(data: Sequence[Difference], program: Program) -> Iterator[str]:
 def _is_object_with_state(difference: Difference) -> bool:
     """Whether a variable holds a model, an optimizer or the like, which travels if the user names it."""
     value = difference.here.value if difference.here is not None else None
-    adapter = adapter_of(type(value))
-    return bool(difference.fact.name) and adapter is not None and adapter.can_be_rebuilt
+    return bool(difference.fact.name) and is_built_again(value)
 
 
 def _can_be_sent(difference: Difference) -> bool:

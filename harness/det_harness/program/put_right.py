@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Callable, MutableMapping
 from typing import Any
 
-from det_harness.program.values import decode
-from det_native.inspection.objects import put_only_state
+from det_native.capture.value_formats import decode
+from det_native.heap.values import put_only_state
 from det_native.proof.content import content_of
 from det_native.proof.leaves import Leaf
 from det_native.schema.proof import InputLeaf
