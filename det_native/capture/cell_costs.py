@@ -46,8 +46,8 @@ def why_it_stays(execution: Execution, log: ExecutionLog, namespace: Mapping[str
         return TRAINED
     if log.executions[execution.index].seen.trained:
         return "trained while TensorFlow had no seed"
-    if execution.outside and not _removes_what_cells_made(execution, log):
-        kind, _, what = execution.outside[0].partition(": ")
+    if execution.logged.seen.outside and not _removes_what_cells_made(execution, log):
+        kind, _, what = execution.logged.seen.outside[0].partition(": ")
         return f"{_DONE[kind]} ({what})"
     bound = execution.effects.bound if execution.effects is not None else frozenset()
     size = sum(size_of(namespace[name]) or 0 for name in bound & namespace.keys())
@@ -61,7 +61,7 @@ def _removes_what_cells_made(execution: Execution, log: ExecutionLog) -> bool:
 
     The worker makes these files too, in its own folder; an absolute path may lead to the notebook's files.
     """
-    actions = [action.partition(": ") for action in execution.outside]
+    actions = [action.partition(": ") for action in execution.logged.seen.outside]
     if any(kind not in ("delete", "move") or os.path.isabs(path) for kind, _, path in actions):
         return False
     seen = log.executions[execution.index].seen.paths

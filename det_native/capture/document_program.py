@@ -14,6 +14,7 @@ from det_native.capture.document_names import missing_problem
 from det_native.capture.execution import Execution, Facts
 from det_native.capture.explain import stays_row
 from det_native.capture.explain_secrets import secret_problems, secret_rows
+from det_native.capture.log import FrontEnd, LoggedExecution
 from det_native.capture.model import Capture
 from det_native.capture.program.choose import choose
 from det_native.capture.program.records import Plan, Run, Travel, Value
@@ -23,6 +24,7 @@ from det_native.capture.reads import reads_of
 from det_native.capture.request import Request
 from det_native.capture.stars import star_names
 from det_native.capture.syntax import tree_of
+from det_native.capture.transform import Transformed
 from det_native.capture.values_to_send import ValuesToSend
 from det_native.errors import Problem
 from det_native.schema.manifests import CallSite, Cell, Program
@@ -174,8 +176,10 @@ def _runs(document: Document) -> tuple[list[Execution], list[Run], bool]:
     for at, cell in enumerate(document.cells[: document.call.running + 1]):
         language = "is not valid Python" if at in document.invalid else cell.python.language
         source = cell.python.source if at in document.above else ""
-        shell = {} if cell.skipped else cell.python.shell
-        executions.append(Execution(at, document.number(at), language, shell, skipped=cell.skipped, source=source))
+        tags = frozenset({"det-skip"} if cell.skipped else ())
+        logged = LoggedExecution(at, document.number(at), cell.source, front_end=FrontEnd(tags=tags))
+        code = Transformed("", shell={} if cell.skipped else cell.python.shell)
+        executions.append(Execution(logged, code, source, language=language))
     codes = [reads_of(one.source) for one in executions if one.source]
     stars = {star: star_names(star[0]) for code in codes for star in code.stars}
     facts = Facts({star: names or frozenset() for star, names in stars.items()})

@@ -36,25 +36,8 @@ def _execution(logged: LoggedExecution, transformed: Transformed) -> Execution:
         divided = divide(source, failed_line, refused=logged.ending.refused)
     if failed:
         source = divided.head if logged.ending.interrupted else divided.again
-    return Execution(
-        logged.index,
-        logged.number,
-        language,
-        transformed.shell,
-        transformed.hidden,
-        _changed_names(transformed.repeated),
-        failed,
-        failed_line,
-        logged.ending.interrupted,
-        "det-skip" in logged.front_end.tags,
-        "det-include" in logged.front_end.tags,
-        transformed.clears,
-        logged.source,
-        source,
-        divided.head,
-        logged.seen.effects,
-        logged.seen.outside,
-    )
+    changed = _changed_names(transformed.repeated)
+    return Execution(logged, transformed, source, divided.head, failed_line, language, changed)
 
 
 def _changed_names(source: str) -> frozenset[str]:
