@@ -95,12 +95,16 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
         return place
 
     def reducer_override(self, obj: Any) -> Any:
+        return self.reduced(obj, kind_of(obj).reduce)
+
+    def reduced(self, obj: Any, reduce: Callable[[Any], Any]) -> Any:
+        """Return how an object is made again, by what its kind says or as pickle does."""
         kind = kind_of(obj)
         try:
             if kind.stays:
                 function, arguments = reopened(obj, self._reopen)[:2]
                 return open_again, (function, *arguments)
-            reduced: Any = NotImplemented if kind is VALUE else kind.reduce(obj)
+            reduced: Any = NotImplemented if kind is VALUE else reduce(obj)
             if reduced is not NotImplemented:
                 return _guarded(reduced)
             if isinstance(obj, pathlib.PurePath):

@@ -20,7 +20,7 @@ class Copies:
         self._contents: dict[int, Any] = {}
         for number, (kind, obj) in enumerate(zip(snapshot.kinds, snapshot.objects, strict=True)):
             with contextlib.suppress(Exception):  # an object of a library may raise anything
-                if _size(obj) <= _SMALL:
+                if size_of(obj) <= _SMALL:
                     self._contents[number] = kind.content(obj, None, snapshot.facts[number])
 
     def undo(self) -> None:
@@ -37,6 +37,7 @@ class Copies:
                     kind.write_state(obj, *kind.difference(obj, now, before, lambda child: False))
 
 
-def _size(obj: Any) -> int:
+def size_of(obj: Any) -> int:
+    """Return the bytes of an object, without those that it holds."""
     size = getattr(obj, "nbytes", 0)
     return max(int(size() if callable(size) else size), sys.getsizeof(obj))

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from det_native.heap.edges import ATOMS, BY_NAME, VALUE, NamedKind, SimpleKind, write_new
+from det_native.heap.edges import ATOMS, BY_NAME, VALUE, Alike, NamedKind, SimpleKind, write_new
 from det_native.heap.names import MappingKind
 from det_native.heap.ownership import is_users, is_users_module
 
@@ -24,8 +24,11 @@ _NOT_COMPARED = frozenset(
         "__annotations__",
         "__slotnames__",
         "_abc_impl",
+        "__firstlineno__",
     ]
 )
+#: What a label begins with that leads from a function to a variable that its code reads.
+READS = "reads"
 _OF_A_FUNCTION = "__code__", "__defaults__", "__kwdefaults__"
 
 
@@ -40,6 +43,12 @@ def is_importable(thing: Any) -> bool:
 def _module_of(thing: Any) -> dict[Any, Any]:
     """Return the module of a function or class of the user's; the notebook's names are among the roots."""
     return {} if thing.__module__ == "__main__" else {("module",): sys.modules.get(thing.__module__)}
+
+
+def global_names(code: types.CodeType) -> set[str]:
+    """Return the names that code may look up outside of itself, with those of the code inside of it."""
+    inner = (constant for constant in code.co_consts if isinstance(constant, types.CodeType))
+    return {*code.co_names}.union(*map(global_names, inner))
 
 
 class FunctionKind(NamedKind):
@@ -81,6 +90,27 @@ def make_function(code: types.CodeType, names: Any, *parts: Any) -> types.Functi
     return function
 
 
+class ReadingKind(FunctionKind):
+    """A function that leads to the variables, too, which its code reads by their names."""
+
+    def read(self, obj: types.FunctionType) -> Mapping[Any, Any]:
+        values = {label: value for label, value in super().read(obj).items() if label != "module"}
+        names = obj.__globals__
+        for name in sorted(global_names(obj.__code__) & names.keys()) if is_users(obj) else ():
+            value = names[name]
+            if not isinstance(value, types.ModuleType) or is_users_module(value.__name__):
+                values[READS, name] = value
+        return values
+
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        own = [place for place, label in enumerate(labels) if type(label) is str or label[0] != READS]
+        return [labels[place] for place in own], [children[place] for place in own], None
+
+    def write(self, obj: types.FunctionType, values: Mapping[Any, Any], gone: Sequence[Any]) -> None:
+        super().write(obj, values, gone)
+        obj.__globals__.update({name[1]: value for name, value in values.items() if name[0] == READS})
+
+
 class CellKind(NamedKind):
     """What a closure shares with the function around it."""
 
@@ -109,6 +139,9 @@ class ClassKind(MappingKind):
         values = {name: v for name, v in vars(obj).items() if name not in _NOT_COMPARED and not _is_slot(v)}
         return {**values, **{("base", place): base for place, base in enumerate(obj.__bases__)}, **_module_of(obj)}
 
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        return labels, children, None
+
     def write(self, obj: type, values: Mapping[Any, Any], gone: Sequence[Any]) -> None:
         for name, value in values.items():
             if isinstance(name, str):
@@ -132,6 +165,9 @@ class ModuleKind(MappingKind):
             for name, value in list(vars(obj).items())
             if name[:2] != "__" and (_is_part(value) if users or _is_module(value) else _is_setting(name, value))
         }
+
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        return labels, children, None
 
     def write(self, obj: types.ModuleType, values: Mapping[Any, Any], gone: Sequence[Any]) -> None:
         # A setting of a library that became an object keeps its value here.

@@ -15,6 +15,7 @@ from typing import Any
 from det_native.heap.edges import (
     BY_NAME,
     FALLBACK,
+    Alike,
     Difference,
     Kind,
     NamedKind,
@@ -80,6 +81,11 @@ class AttributesKind(NamedKind):
             return NotImplemented
         return self.reduced(obj)
 
+    def reduced_alone(self, obj: Any) -> Any:
+        """Return how an object is pickled whose attributes another one takes: whole, whatever its class leaves out."""
+        own = {name for base in type(obj).__mro__[:-1] for name in vars(base)}
+        return self.reduce(obj) if own & {"__reduce__", "__reduce_ex__"} else self.reduced(obj)
+
     def reduced(self, obj: Any, make: Callable[[Any], Any] = object.__new__) -> Any:
         """Return what makes an empty object, and gives it the attributes afterwards."""
         return make, (type(obj),), self.read(obj), None, None, write_new
@@ -87,6 +93,9 @@ class AttributesKind(NamedKind):
 
 class ExceptionKind(AttributesKind):
     """An exception. One of the user's is made again past its ``__init__``, which may want other arguments."""
+
+    def reduced_alone(self, obj: BaseException) -> Any:
+        return self.reduce(obj)
 
     def reduce(self, obj: BaseException) -> Any:
         if not is_users(type(obj)):
@@ -131,7 +140,7 @@ class Composite(Kind):
 
     def __init__(self, base: Kind) -> None:
         self._base, self._attributes = base, AttributesKind()
-        self.in_place, self.is_ordered = base.in_place, base.is_ordered
+        self.in_place, self.is_ordered, self.is_whole = base.in_place, base.is_ordered, base.is_whole
 
     def read_state(self, obj: Any) -> State:
         inner, inner_facts = self._base.read_state(obj)
@@ -144,6 +153,15 @@ class Composite(Kind):
 
     def step(self, label: Any) -> str:
         return f".{label[1]}" if type(label) is tuple and label[0] == "attribute" else self._base.step(label)
+
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        count, inner, names = facts
+        alike = self._base.made_alike(labels[:count], children[:count], inner)
+        before: Alike = alike or ((), (), None)
+        return [*before[0], *labels[count:]], [*before[1], *children[count:]], (before[2], names)
+
+    def numbers(self, obj: Any, holder: Any) -> Any:
+        return self._base.numbers(obj, holder)
 
     def difference(self, obj: Any, before: State, now: State, renewed: Callable[[Any], bool]) -> Difference:
         inner, outer = self._parts(now)

@@ -41,6 +41,9 @@ class KerasKind(TrackableKind):
             return NotImplemented  # a whole new model: Keras's own archive
         return self.reduced(obj, make_keras)
 
+    def reduced_alone(self, obj: Any) -> Any:
+        return self.reduced(obj, make_keras)
+
 
 def make_keras(cls: type) -> Any:
     """Make an empty object of one of Keras's classes."""

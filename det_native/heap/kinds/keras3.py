@@ -64,6 +64,7 @@ _VARIABLE = SimpleKind(
     lambda variable: facts_of(_value(variable), str(variable.dtype)),
     lambda variable, facts, content: variable.assign(content),
     content=_value,
+    numbers=_value,
     reduce=lambda obj: (make_variable, (type(obj), _value(obj), obj.trainable, obj.name, str(obj.dtype))),
 )
 

@@ -14,6 +14,8 @@ from det_native.heap.kinds.instances import with_attributes
 class ArrayKind(Kind):
     """``numpy.ndarray``. Facts are (dtype, shape), with (strides, offset) of a view, or digests of an owner."""
 
+    is_whole = True
+
     def read_state(self, obj: Any) -> State:
         owner = _owner(obj)
         start = _address(owner)
@@ -25,6 +27,9 @@ class ArrayKind(Kind):
 
     def fingerprint(self, children: Sequence[Any], facts: Any, exact: bool) -> str:
         return super().fingerprint(children, facts, exact) if exact else stable_digest(facts[:2])
+
+    def numbers(self, obj: Any, holder: Any) -> Any:
+        return obj if _address(_owner(obj)) is None and obj.dtype.kind in "fc" else None
 
     def content(self, obj: Any, before: Any, now: Any) -> Any:
         if len(now) == 4 or obj.dtype == object:

@@ -13,6 +13,8 @@ from det_native.heap.edges import BY_NAME, Kind, SimpleKind, State
 class TableKind(Kind):
     """``DataFrame`` and ``Series``."""
 
+    is_whole = True
+
     def read_state(self, obj: Any) -> State:
         import numpy
 

@@ -170,11 +170,13 @@ BY_NAME |= {
         lambda variable: facts_of(variable.numpy(), variable.dtype.name),  # one of a graph has none without a session
         lambda variable, facts, content: variable.assign(content),
         content=lambda variable: variable.numpy(),
+        numbers=lambda variable: variable.numpy(),
         reduce=_reduced_variable,
     ),
     # Nobody changes a tensor: another one takes its place.
     "tensorflow.python.framework.ops.EagerTensor": SimpleKind(
         _facts_of_constant,
+        numbers=lambda obj: None if _is_handle(obj) else obj.numpy(),
         reduce=lambda obj: (type(None), ()) if _is_handle(obj) else (make_constant, (obj.numpy(), obj.dtype.name)),
     ),
     "tensorflow.python.trackable.data_structures._DictWrapper": SimpleKind(

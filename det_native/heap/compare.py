@@ -1,0 +1,412 @@
+"""Whether two processes have made the same objects: a table with a digest for each object that some roots lead to."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import tempfile
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from det_native.heap.edges import ATOMS, KEPT, UNREADABLE, VALUE, is_value, stable_digest
+from det_native.heap.kinds.functions import READS, ReadingKind
+from det_native.heap.names import ROOTS
+from det_native.heap.ownership import is_users
+from det_native.heap.rounding import Fingerprint, agree
+from det_native.heap.snapshot import Snapshot, as_written
+from det_native.heap.source import signature_digest, source_digest
+from det_native.heap.words import describe
+
+#: Objects that are compared one by one; the others of a part together.
+MOST_ENTRIES = 4_000
+_LONGEST_PATH = 4_096  # characters; a longer text is data
+_READING = ReadingKind()
+_REST = "rest of "
+
+
+class Entry(NamedTuple):
+    """What is known of one object, or of a plain value that has a name.
+
+    Attributes
+    ----------
+    part, path : str
+        Which of the roots it belongs to, and the way from there.
+    cls : str
+        The full name of its class.
+    exact : str
+        A digest of its own state, without that of the objects that it holds.
+    rounding : (str, str)
+        A digest of all but the floating-point numbers, and what is known of those, block by block.
+    links : str
+        A digest of the addresses of what it holds that was reached in another way, too.
+    text : str
+        The object in a few words.
+    source : str
+        Of a function: a digest of its source; empty where that is not known.
+    """
+
+    part: str
+    path: str
+    cls: str
+    exact: str
+    rounding: tuple[str, str]
+    links: str
+    text: str
+    source: str
+
+    @property
+    def title(self) -> str:
+        """The object as messages call it."""
+        path = as_written(self.path)
+        return f"{self.part}{path}" if not path or path[0] in ".[" else f"{self.part}: {path}"
+
+
+def differs(there: Entry, here: Entry) -> bool:
+    """Whether two processes have other objects at one address."""
+    # Of code whose source one of them does not know, only the parameters are compared.
+    source = there.source and here.source and there.source != here.source
+    return bool(source) or (there.cls, there.exact, there.links) != (here.cls, here.exact, here.links)
+
+
+def is_rounding(there: Entry, here: Entry) -> bool:
+    """Whether two objects that differ do so only in the last digits of numbers."""
+    same = (there.cls, there.links, there.source, there.rounding[0]) == (
+        here.cls,
+        here.links,
+        here.source,
+        here.rounding[0],
+    )
+    return same and agree(there.rounding[1], here.rounding[1])
+
+
+class Table:
+    """What some roots lead to, those variables too that the user's functions read which are found on the way.
+
+    Parameters
+    ----------
+    given : mapping of str to object
+        The roots, by what they are called in messages.
+    namespace : dict
+        The notebook's names.
+    folder : str
+        Where the user's files are: what lies in there has the same path in every process.
+    is_secret : callable
+        Whether a text, of this name, must not be shown.
+    skipped : iterable of object
+        Objects that are not compared.
+    most_bytes : int, optional
+        Arrays with more are not read.
+
+    Attributes
+    ----------
+    entries : dict of str to Entry
+        By address, the same in every process.
+    numbers : dict of str to list of int
+        The objects of the snapshot that an entry is about.
+    holders : dict of str to (int, object)
+        Of an entry about a plain value: the object that holds it, and the label that leads to it.
+    secrets : set of str
+        Texts that must not be shown.
+    not_compared : list of str
+        Sentences on what cannot be read.
+    """
+
+    def __init__(
+        self,
+        given: Mapping[str, Any],
+        namespace: dict[str, Any] | None = None,
+        *,
+        folder: str = "",
+        is_secret: Callable[[str, str], bool] = lambda text, name: False,
+        skipped: Iterable[Any] = (),
+        most_bytes: int | None = None,
+    ) -> None:
+        self.given = dict(given)
+        roots = {"namespace": ({} if namespace is None else namespace, KEPT), "given": (self.given, ROOTS)}
+        kept = dict.fromkeys(map(id, skipped), KEPT)
+        self.snapshot = Snapshot(roots, kept, {types.FunctionType: _READING}, most_bytes)
+        self.entries: dict[str, Entry] = {}
+        self.numbers: dict[str, list[int]] = {}
+        self.holders: dict[str, tuple[int, Any]] = {}
+        self.secrets: set[str] = set()
+        self.not_compared: list[str] = []
+        self._texts = _Texts(folder)
+        self._is_secret = is_secret
+        self._keys: list[str] = [""] * self.snapshot.first
+        #: By number: part, path, and which object is shown for it.
+        self._places: list[tuple[str, str, int]] = [("", "", number) for number in range(self.snapshot.first)]
+        self._rest: dict[str, Fingerprint] = {}
+        for number in range(self.snapshot.first):
+            self._take_values(number)
+        for number in range(self.snapshot.first, len(self.snapshot.objects)):
+            self._take(number)
+        for part, fingerprint in self._rest.items():
+            self._enter(f"{_REST}{part}", part, " and what is behind its first parts", "", fingerprint, "")
+
+    def _take(self, number: int) -> None:
+        snapshot = self.snapshot
+        parent, obj, kind = snapshot.parents[number], snapshot.objects[number], snapshot.kinds[number]
+        place = self._place_of(number)
+        self._places.append(place)
+        if number >= MOST_ENTRIES:
+            self._keys.append("")
+            self._take_rest(number, place[0])
+            return
+        label = snapshot.label(number)
+        self._keys.append(key := self._key(parent, label))
+        if isinstance(obj, type | types.FunctionType) and not is_users(obj):
+            return
+        labels = snapshot.labels_of(number)
+        alike = kind.made_alike(labels, snapshot.children[number], snapshot.facts[number])
+        if kind is UNREADABLE or (alike is None and not kind.quiet and (kind.stays or parent < snapshot.first)):
+            self._say_unread(number, place)
+        if alike is None or not key:
+            return
+        fingerprint, links = Fingerprint(), Fingerprint()
+        self._take_own(number, alike, fingerprint, links)
+        code = obj.__code__ if isinstance(obj, types.FunctionType) else None
+        source = (source_digest(code) or "") if code is not None else ""
+        self._enter(key, place[0], place[1], snapshot.class_name(number), fingerprint, "", links, source, place[2])
+        self.numbers[key] = [number]
+        self._take_values(number)
+
+    def _enter(
+        self,
+        key: str,
+        part: str,
+        path: str,
+        cls: str,
+        fingerprint: Fingerprint,
+        text: str,
+        links: Fingerprint | None = None,
+        source: str = "",
+        shown: int = 0,
+    ) -> None:
+        if shown:
+            text = self._in_words(self.snapshot.objects[shown])
+        rounding = fingerprint.loose.hexdigest(), fingerprint.blocks.written()
+        link = links.exact.hexdigest() if links is not None else ""
+        self.entries[key] = Entry(part, path, cls, fingerprint.exact.hexdigest(), rounding, link, text, source)
+
+    def _in_words(self, value: Any) -> str:
+        try:
+            text = describe(value)
+        except Exception:  # noqa: BLE001 (an object of the user's may raise anything)
+            return type(value).__qualname__
+        return "secret" if any(secret in text for secret in self.secrets) else text[:160]
+
+    def _key(self, parent: int, label: Any) -> str:
+        """Return the address of what a label leads to; empty if it looks like another."""
+        if type(label) is tuple and label[0] == READS:  # whichever function reads it
+            return stable_digest((READS, self.snapshot.objects[parent].__module__, label[1]))
+        if label is None or (parent >= self.snapshot.first and not self._keys[parent]):
+            return ""
+        return stable_digest((self._keys[parent], str(label) if type(label) in (str, int) else repr(label)))
+
+    def _place_of(self, number: int) -> tuple[str, str, int]:
+        snapshot = self.snapshot
+        parent, obj = snapshot.parents[number], snapshot.objects[number]
+        label = snapshot.label(number) if number < MOST_ENTRIES else None
+        part, path, shown = self._places[parent]
+        if isinstance(obj, types.FunctionType) and is_users(obj):
+            return f"the function {obj.__qualname__}", "", number
+        if parent < snapshot.first:
+            return str(label), "", number
+        if type(label) is tuple and label[0] == READS:
+            return self._read_by(parent, label[1]), "", number
+        if number >= MOST_ENTRIES or snapshot.kinds[parent].is_whole:
+            return part, path, shown
+        return part, f"{path}{snapshot.kinds[parent].step(label)}", number
+
+    def _read_by(self, function: int, name: str) -> str:
+        return f"{name}, read by {self.snapshot.objects[function].__qualname__}"
+
+    def _take_values(self, number: int) -> None:
+        """Enter the plain values that the roots and what functions read are."""
+        snapshot = self.snapshot
+        is_root = snapshot.objects[number] is self.given
+        if not is_root and snapshot.kinds[number] is not _READING:
+            return
+        for label, value in zip(snapshot.labels_of(number), snapshot.children[number], strict=True):
+            if not is_value(value) or not (is_root or (type(label) is tuple and label[0] == READS)):
+                continue
+            key = self._key(number, label)
+            if key in self.entries:
+                continue
+            part = str(label) if is_root else self._read_by(number, label[1])
+            fingerprint = Fingerprint()
+            self._value(value, str(label) if is_root else label[1], fingerprint)
+            self._enter(key, part, "", type(value).__qualname__, fingerprint, self._in_words(value))
+            self.holders[key] = number, label
+
+    def _say_unread(self, number: int, place: tuple[str, str, int]) -> None:
+        if not self.snapshot.is_private(number):
+            entry = Entry(place[0], place[1], "", "", ("", ""), "", "", "")
+            cls = self.snapshot.classes[number].__name__
+            self.not_compared.append(f"{entry.title} is not compared on the worker: {cls} cannot be read.")
+
+    # The state of one object.
+
+    def _take_own(self, number: int, alike: Any, into: Fingerprint, links: Fingerprint) -> None:
+        snapshot = self.snapshot
+        labels, children, facts = alike
+        kind, obj = snapshot.kinds[number], snapshot.objects[number]
+        numbers = self._numbers_of(number)
+        into.both(f"{len(children)}")
+        if isinstance(obj, types.FunctionType):
+            into.both(signature_digest(obj.__code__))
+        elif isinstance(obj, types.BuiltinFunctionType | types.MethodType):
+            into.both(obj.__name__)
+        if numbers is None:
+            into.both(self._texts.of(facts))
+        else:
+            into.exact.update(self._texts.of(facts).encode())
+            into.numbers(numbers)
+        if not children:
+            return
+        is_row = type(labels) is range
+        if is_row and ATOMS.issuperset(kinds := {*map(type, children)}):
+            if kinds == {float}:
+                into.floats(children)
+                return
+            if float not in kinds:
+                self._find_secrets(children, "")
+                into.both(self._texts.of(children))
+                return
+        if not kind.is_ordered:
+            looks = sorted(map(str, filter(None, (snapshot._appearance(child) for child in children))))
+            into.both(f"{looks}")
+            return
+        for place, (label, child) in enumerate(zip(labels, children, strict=True)):
+            name = label if type(label) is str else "" if is_row else repr(label)
+            into.both(name)
+            if is_value(child):
+                self._value(child, name, into)
+            elif isinstance(child, type | types.FunctionType | types.BuiltinFunctionType) and not is_users(child):
+                into.both(f"{child.__module__}.{child.__qualname__}")
+            else:
+                self._link(number, label, child, links)
+
+    def _link(self, number: int, label: Any, child: Any, links: Fingerprint) -> None:
+        snapshot = self.snapshot
+        there = snapshot.numbers.get(id(child))
+        if there is None or snapshot.kinds[there].stays or there >= len(self._keys):
+            return  # the way to it leads through this object, or it is not compared
+        if snapshot.parents[there] != number or snapshot.label(there) != label:
+            links.both(f"{label!r} {self._keys[there]}")
+
+    def _numbers_of(self, number: int) -> Any:
+        snapshot = self.snapshot
+        try:
+            numbers = snapshot.kinds[number].numbers(snapshot.objects[number], snapshot.objects[snapshot.parents[number]])
+        except Exception:  # noqa: BLE001 (of a library)
+            return None
+        return numbers if getattr(getattr(numbers, "dtype", None), "kind", "") in tuple("fcV") else None
+
+    def _value(self, value: Any, name: str, into: Fingerprint) -> None:
+        cls = type(value)
+        if cls is float:
+            into.floats([value])
+        elif cls is types.CodeType:
+            pass  # compared by its source
+        elif cls.__module__ == "numpy" and hasattr(value, "dtype") and value.dtype.kind in "fc":
+            into.numbers(value.reshape(1))
+        else:
+            if cls is str:
+                self._find_secrets((value,), name)
+            into.both(self._texts.of(value))
+
+    def _find_secrets(self, values: Sequence[Any], name: str) -> None:
+        texts = [value for value in values if type(value) is str and len(value) > 7]
+        if texts and self._is_secret("\n".join(texts), name):
+            self.secrets.update(text for text in texts if self._is_secret(text, name))
+
+    def _take_rest(self, number: int, part: str) -> None:
+        """Add an object to the common digest of those of its part that are not compared one by one."""
+        snapshot = self.snapshot
+        kind, children = snapshot.kinds[number], snapshot.children[number]
+        into = self._rest.get(part)
+        if into is None:
+            into = self._rest[part] = Fingerprint()
+        self.numbers.setdefault(f"{_REST}{part}", []).append(number)
+        if kind.stays or not kind.is_ordered:
+            return
+        numbers = self._numbers_of(number)
+        facts = "" if snapshot.facts[number] is None else self._texts.of(snapshot.facts[number])
+        values = [child if type(child) in ATOMS else None for child in children]
+        self._find_secrets(values, "")
+        into.both(snapshot.classes[number].__qualname__)
+        if numbers is not None:
+            into.exact.update(facts.encode())
+            into.numbers(numbers)
+        elif values and {*map(type, values)} == {float}:
+            into.floats(values)
+        else:
+            into.both(f"{facts} {self._texts.masked(repr(values))}")
+
+
+class _Texts:
+    """Values as texts that are the same in every process: without folders, temporary files, numbers of processes."""
+
+    def __init__(self, folder: str) -> None:
+        folders = (folder, os.path.realpath(folder)) if folder else ()
+        self._folders = [*dict.fromkeys((*folders, os.getcwd(), os.path.realpath(os.getcwd())))]
+        temporary = {tempfile.gettempdir(), os.path.realpath(tempfile.gettempdir()), "/tmp"}  # noqa: S108 (a text)
+        self._temporary = re.compile(f"(?:{'|'.join(map(re.escape, temporary))})/[^'\"\\s]*")
+        self._processes = {os.getpid(), os.getppid()}
+
+    def of(self, value: Any) -> str:
+        """Return a value as a text."""
+        cls = type(value)
+        if cls is str:
+            return self._of_text(value)
+        if cls is int and value in self._processes and value > 1_000:
+            return "the process"
+        if isinstance(value, pathlib.PurePath):
+            return f"path {self._of_text(str(value))}"
+        if cls.__module__ == "torch" and cls.__name__ == "device":
+            return f"device {'' if value.type in ('cpu', 'cuda', 'mps', 'xpu') else value.type}"
+        if cls in (set, frozenset):
+            return repr(sorted(map(self.of, value)))
+        if cls in (tuple, list):
+            kinds = {*map(type, value)}
+            if kinds <= {int, bool, type(None), float, bytes}:
+                return repr(value)
+            return f"({', '.join(map(self.of, value))})"
+        if cls is dict:
+            return repr(sorted((self.of(key), self.of(held)) for key, held in value.items()))
+        text = repr(value)
+        return self.masked(text) if " at 0x" not in text else cls.__qualname__
+
+    def _of_text(self, text: str) -> str:
+        if len(text) > _LONGEST_PATH:
+            return repr(text)
+        if os.path.isabs(text) and "\n" not in text:
+            for folder in self._folders:
+                if text == folder or text.startswith(f"{folder}{os.sep}"):
+                    return repr(f".{text[len(folder) :]}")
+            return "temporary" if self._temporary.fullmatch(text) else f"elsewhere {os.path.basename(text)!r}"
+        if text.startswith("tmp") and os.path.lexists(os.path.join(tempfile.gettempdir(), text)):
+            return "temporary"
+        return self.masked(repr(text))
+
+    def masked(self, text: str) -> str:
+        """Return a text without folders of this process."""
+        if os.sep not in text:
+            return text
+        for folder in self._folders:
+            text = text.replace(folder, ".")
+        return self._temporary.sub("temporary", text)
+
+
+def differences(there: Mapping[str, Entry], here: Mapping[str, Entry]) -> Iterator[tuple[str, Entry, Entry]]:
+    """Yield the addresses at which two processes differ, with both entries.
+
+    What only one of them has follows from its holder, which differs, too.
+    """
+    for key, entry in there.items():
+        other = here.get(key)
+        if other is not None and differs(entry, other):
+            yield key, entry, other

@@ -1,0 +1,73 @@
+"""A difference between what the recorded call is given and what it was given in the notebook."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from det_native.schema.proof import SECRET, Role
+
+# What differs certainly, and with it the training.
+_DECISIVE: frozenset[Role] = frozenset({"data", "weights", "layers", "optimizer", "loss", "metrics", "loader", "code"})
+_ARRAYS = ("ndarray", "Storage", "Tensor", "Variable", "DataFrame", "Series", "Dataset", "Parameter")
+_CONTAINERS = frozenset(f"builtins.{name}" for name in ("list", "tuple", "dict", "set", "frozenset", "bytearray"))
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An object, or a value in it, that differs here from the notebook's.
+
+    Attributes
+    ----------
+    title : str
+        As messages call it.
+    name : str
+        The notebook's variable that leads to it; empty if none does.
+    role : str
+    sides : (str, str)
+        What is here, and in the notebook, in words.
+    cls : str
+        The full name of its class.
+    value : object
+        What is here.
+    is_part : bool
+        Whether it is in what the variable holds, and not that itself.
+    is_drawn : bool
+        Whether a clock or entropy has made it.
+    """
+
+    title: str
+    name: str
+    role: Role
+    sides: tuple[str, str]
+    cls: str
+    value: Any = None
+    is_part: bool = False
+    is_drawn: bool = False
+
+    @property
+    def is_decisive(self) -> bool:
+        """Whether the training is another one."""
+        if "._" in self.title and self.role not in ("weights", "layers"):
+            return False  # behind what only a library looks at
+        return self.role in _DECISIVE or (self.role == "variable" and is_data(self.cls))
+
+    @property
+    def text(self) -> str:
+        """Both sides in words."""
+        here, there = self.sides
+        if SECRET in (here, there):
+            return f"{SECRET} has another value on the worker"
+        if here == there:
+            return f"{here} on the worker and in the notebook, with other content"
+        return f"{here} on the worker, {there} in the notebook"
+
+
+def is_data(cls: str) -> bool:
+    """Whether a class is of arrays, tables or containers."""
+    return cls in _CONTAINERS or is_array(cls)
+
+
+def is_array(cls: str) -> bool:
+    """Whether a class, by its full name, is of arrays or tables."""
+    return any(word in cls for word in _ARRAYS)
