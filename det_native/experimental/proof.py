@@ -108,6 +108,7 @@ def _blobs(
     names = {part: name for part, value in values.items() if (name := _name_of(value))}
     known = {
         "names": names,
+        "processes": [os.getpid(), os.getppid()],
         "early": [key for key, entry in table.entries.items() if early.has(entry, names.get(entry.part, ""))],
         "parts": [*values],
         "entries": table.entries,

@@ -10,10 +10,12 @@ import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from det_native.heap.edges import ATOMS, KEPT, UNREADABLE, VALUE, is_value, stable_digest
-from det_native.heap.kinds.functions import READS, ReadingKind
+from det_native.heap.digests import digest
+from det_native.heap.edges import ATOMS, KEPT, UNREADABLE, Kind, is_value, stable_digest
+from det_native.heap.kinds.functions import READS, ReadGeneratorKind, ReadingKind
 from det_native.heap.names import ROOTS
 from det_native.heap.ownership import is_users
+from det_native.heap.roots import LOOP
 from det_native.heap.rounding import Fingerprint, agree
 from det_native.heap.snapshot import Snapshot, as_written
 from det_native.heap.source import signature_digest, source_digest
@@ -23,6 +25,9 @@ from det_native.heap.words import describe
 MOST_ENTRIES = 4_000
 _LONGEST_PATH = 4_096  # characters; a longer text is data
 _READING = ReadingKind()
+_SPECIAL: dict[type, Kind] = {types.FunctionType: _READING, types.GeneratorType: ReadGeneratorKind()}
+#: Stands for a text that must not be shown, nor sent.
+SECRET = "a text that looks like a secret"
 _REST = "rest of "
 
 
@@ -126,7 +131,7 @@ class Table:
         self.given = dict(given)
         roots = {"namespace": ({} if namespace is None else namespace, KEPT), "given": (self.given, ROOTS)}
         kept = dict.fromkeys(map(id, skipped), KEPT)
-        self.snapshot = Snapshot(roots, kept, {types.FunctionType: _READING}, most_bytes)
+        self.snapshot = Snapshot(roots, kept, _SPECIAL, most_bytes)
         self.entries: dict[str, Entry] = {}
         self.numbers: dict[str, list[int]] = {}
         self.holders: dict[str, tuple[int, Any]] = {}
@@ -137,6 +142,7 @@ class Table:
         self._keys: list[str] = [""] * self.snapshot.first
         #: By number: part, path, and which object is shown for it.
         self._places: list[tuple[str, str, int]] = [("", "", number) for number in range(self.snapshot.first)]
+        self._hidden: set[int] = set()
         self._rest: dict[str, Fingerprint] = {}
         for number in range(self.snapshot.first):
             self._take_values(number)
@@ -154,9 +160,12 @@ class Table:
             self._keys.append("")
             self._take_rest(number, place[0])
             return
-        label = snapshot.label(number)
+        label, kinds_of_parent = snapshot.label(number), snapshot.kinds[parent]
         self._keys.append(key := self._key(parent, label))
         if isinstance(obj, type | types.FunctionType) and not is_users(obj):
+            return
+        if parent in self._hidden or kinds_of_parent.is_alone:
+            self._hidden.add(number)
             return
         labels = snapshot.labels_of(number)
         alike = kind.made_alike(labels, snapshot.children[number], snapshot.facts[number])
@@ -166,7 +175,9 @@ class Table:
             return
         fingerprint, links = Fingerprint(), Fingerprint()
         self._take_own(number, alike, fingerprint, links)
-        code = obj.__code__ if isinstance(obj, types.FunctionType) else None
+        code = getattr(obj, "gi_code", None) if isinstance(obj, types.GeneratorType) else None
+        if isinstance(obj, types.FunctionType) and obj.__qualname__ != LOOP:
+            code = obj.__code__
         source = (source_digest(code) or "") if code is not None else ""
         self._enter(key, place[0], place[1], snapshot.class_name(number), fingerprint, "", links, source, place[2])
         self.numbers[key] = [number]
@@ -195,7 +206,7 @@ class Table:
             text = describe(value)
         except Exception:  # noqa: BLE001 (an object of the user's may raise anything)
             return type(value).__qualname__
-        return "secret" if any(secret in text for secret in self.secrets) else text[:160]
+        return SECRET if any(secret in text for secret in self.secrets) else text[:160]
 
     def _key(self, parent: int, label: Any) -> str:
         """Return the address of what a label leads to; empty if it looks like another."""
@@ -256,7 +267,7 @@ class Table:
         numbers = self._numbers_of(number)
         into.both(f"{len(children)}")
         if isinstance(obj, types.FunctionType):
-            into.both(signature_digest(obj.__code__))
+            into.both("" if obj.__qualname__ == LOOP else signature_digest(obj.__code__))
         elif isinstance(obj, types.BuiltinFunctionType | types.MethodType):
             into.both(obj.__name__)
         if numbers is None:
@@ -264,6 +275,13 @@ class Table:
         else:
             into.exact.update(self._texts.of(facts).encode())
             into.numbers(numbers)
+        for part in kind.described(obj):
+            if isinstance(part, str):
+                into.both(self._texts.of(part))
+            elif part.dtype.kind in "fc":
+                into.numbers(part)
+            else:
+                into.both(f"{part.dtype} {part.shape} {digest(part.tobytes())}")
         if not children:
             return
         is_row = type(labels) is range
@@ -348,22 +366,19 @@ class Table:
 
 
 class _Texts:
-    """Values as texts that are the same in every process: without folders, temporary files, numbers of processes."""
+    """Values as texts that are the same in every process: without folders and temporary files."""
 
     def __init__(self, folder: str) -> None:
         folders = (folder, os.path.realpath(folder)) if folder else ()
         self._folders = [*dict.fromkeys((*folders, os.getcwd(), os.path.realpath(os.getcwd())))]
         temporary = {tempfile.gettempdir(), os.path.realpath(tempfile.gettempdir()), "/tmp"}  # noqa: S108 (a text)
         self._temporary = re.compile(f"(?:{'|'.join(map(re.escape, temporary))})/[^'\"\\s]*")
-        self._processes = {os.getpid(), os.getppid()}
 
     def of(self, value: Any) -> str:
         """Return a value as a text."""
         cls = type(value)
         if cls is str:
             return self._of_text(value)
-        if cls is int and value in self._processes and value > 1_000:
-            return "the process"
         if isinstance(value, pathlib.PurePath):
             return f"path {self._of_text(str(value))}"
         if cls.__module__ == "torch" and cls.__name__ == "device":

@@ -8,6 +8,9 @@ from typing import Any
 
 from det_native.heap.ownership import is_users_module
 
+#: What the code around a loop is called, as a function.
+LOOP = "the loop"
+
 
 def roots_of_call(frame: FrameType | None = None) -> tuple[dict[str, Any], list[FrameType]]:
     """Return the names of the program, and the frames of the user's functions around a call, the outermost first.
@@ -52,5 +55,5 @@ def running_loop() -> FunctionType | None:
     names = frame.f_code.co_freevars
     cells = tuple(CellType(variables[name]) if name in variables else CellType() for name in names)
     function = FunctionType(frame.f_code, frame.f_globals, None, None, cells)
-    function.__qualname__ = "the loop"
+    function.__qualname__ = LOOP
     return function

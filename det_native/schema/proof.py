@@ -11,9 +11,6 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 #: Of how inputs are read; what another version has noted would look like other inputs.
 VERSION = 8
 
-#: Stands for a text that must not be shown, nor sent.
-SECRET = "a text that looks like a secret"
-
 # What an input is to the training; variables are those that functions read.
 Role = Literal[
     "data", "weights", "layers", "optimizer", "loss", "metrics", "loader", "code", "callback", "variable"

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from det_native.heap.edges import ATOMS, BY_NAME, VALUE, Alike, NamedKind, SimpleKind, write_new
+from det_native.heap.edges import ATOMS, BY_NAME, VALUE, Alike, Kind, NamedKind, SimpleKind, State, write_new
 from det_native.heap.names import MappingKind
 from det_native.heap.ownership import is_users, is_users_module
 
@@ -109,6 +109,30 @@ class ReadingKind(FunctionKind):
     def write(self, obj: types.FunctionType, values: Mapping[Any, Any], gone: Sequence[Any]) -> None:
         super().write(obj, values, gone)
         obj.__globals__.update({name[1]: value for name, value in values.items() if name[0] == READS})
+
+
+class ReadGeneratorKind(Kind):
+    """A generator by what its function was called with; its other variables are there as soon as it has begun."""
+
+    in_place = False
+    stays = "a generator"
+
+    def read_state(self, obj: types.GeneratorType[Any, Any, Any]) -> State:
+        frame, code = obj.gi_frame, obj.gi_code
+        if frame is None or not is_users_module(str(frame.f_globals.get("__name__", ""))):
+            return (), None
+        variables = frame.f_locals
+        names = [name for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if name in variables]
+        return [variables[name] for name in names], names
+
+    def labels(self, obj: Any, children: Sequence[Any], facts: Any) -> Sequence[Any]:
+        return facts or ()
+
+    def step(self, label: Any) -> str:
+        return f" argument {label}"
+
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        return None if facts is None else (labels, children, facts)
 
 
 class CellKind(NamedKind):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gc
+import re
 import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from det_native.heap.edges import BY_NAME, SimpleKind
+from det_native.heap.edges import BY_NAME, Alike, SimpleKind
 from det_native.heap.kinds.instances import AttributesKind
 from det_native.heap.kinds.tensorflow_ import TrackableKind
 
@@ -29,12 +30,31 @@ _OF_THE_PROCESS = frozenset(
 _SET_BY_FIT = frozenset({"model", "_model", "params", "validation_data", "_chief_worker_only", "_supports_tf_logs"})
 
 
+# What a use of an object sets, and what says where it is.
+_OF_ITS_USE = frozenset(["_name", "name", "_keras_api_names", "_keras_api_names_v1", "_build_input_shape", "_jit_compile"])
+_COUNTER = re.compile(r"_\d+(?=$|[/:])")
+
+
+def without_counters(labels: Sequence[Any], children: Sequence[Any]) -> Alike:
+    """Return what of Keras's attributes is the same in every process that has made an object: not what it counts."""
+    kept = [place for place, label in enumerate(labels) if label not in _OF_ITS_USE]
+    values = [children[place] for place in kept]
+    return (
+        [labels[place] for place in kept],
+        [_COUNTER.sub("", value) if type(value) is str else value for value in values],
+        None,
+    )
+
+
 class KerasKind(TrackableKind):
     """A layer, a model, an optimizer, a metric or a loss."""
 
     def __init__(self, skipped: frozenset[str] = frozenset(), *, compared: bool = False) -> None:
         # Not compared: names that Keras counts, and what a training before this one has set.
         super().__init__(_OF_THE_PROCESS | skipped, compared=compared)
+
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        return without_counters(labels, children)
 
     def reduce(self, obj: Any) -> Any:
         if hasattr(type(obj), "from_config") and hasattr(obj, "_compile_was_called"):
@@ -58,6 +78,10 @@ def make_keras(cls: type) -> Any:
 
 class CallbackKind(KerasKind):
     """A callback; which model it was used for last may differ."""
+
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        pairs = [pair for pair in zip(labels, children, strict=True) if pair[0] not in _SET_BY_FIT]
+        return [label for label, _ in pairs], [child for _, child in pairs], None
 
     def fingerprint(self, children: Sequence[Any], facts: Any, exact: bool) -> str:
         own = {name: value for name, value in zip(facts, children, strict=True) if name not in _SET_BY_FIT}

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Any
 
-from det_native.heap.edges import BY_NAME, OF_PROCESS, SimpleKind
+from det_native.heap.edges import BY_NAME, OF_PROCESS, Alike, SimpleKind
 from det_native.heap.kinds.builtin import DictKind, ListKind, SetKind
 from det_native.heap.kinds.instances import AttributesKind, Composite
+from det_native.heap.kinds.keras2 import without_counters
 from det_native.heap.kinds.tensorflow_ import OF_TRACKING, facts_of, make_variable
 
 _OF_THE_PROCESS = OF_TRACKING | frozenset(
@@ -32,6 +34,9 @@ class KerasKind(AttributesKind):
     def __init__(self, skipped: frozenset[str] = frozenset()) -> None:
         # Not compared: names that Keras counts, and what a training before this one has set.
         super().__init__(_OF_THE_PROCESS | skipped, compared=False)
+
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        return without_counters(labels, children)
 
 
 class MetricKind(KerasKind):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from det_native.heap import pipelines
 from det_native.heap.digests import digest
-from det_native.heap.edges import BY_NAME, BY_PREFIX, OF_PROCESS, VALUE, Missing, SimpleKind, kind_of, stays
+from det_native.heap.edges import BY_NAME, BY_PREFIX, OF_PROCESS, VALUE, Alike, Missing, SimpleKind, kind_of, stays
 from det_native.heap.kinds.instances import AttributesKind
 
 # Bytes of a constant of which all are compared, of a larger one samples: nobody can change it.
@@ -153,7 +154,14 @@ class DatasetKind(AttributesKind):
     """A pipeline: its Python objects are compared, but it lives outside of Python and stays."""
 
     in_place = False
+    is_alone = is_whole = True
     stays = "a Dataset of TensorFlow"
+
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        return (), (), None
+
+    def described(self, obj: Any) -> Iterable[Any]:
+        return pipelines.described(obj)
 
 
 def unwrapped(value: Any) -> Any:

@@ -25,7 +25,7 @@ from det_native.heap.words import describe
 from det_native.schema.proof import CallProof, Input, Role
 
 _NAMED = 4  # values of one object that are named one by one
-_YEAR = 365 * 86_400.0
+_DAY = 86_400.0
 
 
 class Comparison:
@@ -67,6 +67,7 @@ class Comparison:
         self._early_keys = frozenset(known["early"])
         self._there = {key: _entry(fields) for key, fields in known["entries"].items()}
         self._parts: list[str] = known["parts"]
+        self._processes = frozenset(known["processes"])
         self._inputs: dict[str, Input] = payload.inputs()
         self._namespace = roots_of_call()[0]
         self._here = self._table(self._inputs)
@@ -189,7 +190,8 @@ class Comparison:
         for step, mine, other in values if len(values) <= _NAMED else ():
             title, sides = f"{there.title}{step}", (describe(mine), describe(other))
             cls, is_part = type(mine).__qualname__, bool(there.path or step)
-            yield Difference(title, name, role, sides, cls, value, is_part, _is_drawn(mine, other))
+            drawn = _is_drawn(mine, other) or (type(other) is int and other in self._processes)
+            yield Difference(title, name, role, sides, cls, value, is_part, drawn)
         if not 0 < len(values) <= _NAMED:
             sides = here.text, there.text
             yield Difference(_title(there, role), name, role, sides, there.cls, value, bool(there.path))
@@ -251,7 +253,9 @@ def _is_drawn(here: Any, there: Any) -> bool:
         return is_same_shape(str(here), str(there))
     if isinstance(here, uuid.UUID | datetime.datetime):
         return True
-    if type(here) in (int, float) and type(there) in (int, float):
-        moments = [now for unit in (1.0, 1e3, 1e6, 1e9) if (now := time.time() * unit)]
-        return any(abs(here - now) < _YEAR * now / time.time() and abs(there - here) < 86_400 * now / time.time() for now in moments)
+    if type(here) is type(there) and type(here) in (int, float):
+        clocks = [time.time() * unit for unit in (1.0, 1e3, 1e6, 1e9)]
+        clocks += [] if float(here).is_integer() else [time.perf_counter()]
+        # Both were read within a day before now, in the unit of that clock.
+        return any(max(abs(now - here), abs(now - there)) < _DAY * max(now / time.time(), 1.0) for now in clocks)
     return False

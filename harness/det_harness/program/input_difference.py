@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from det_native.schema.proof import SECRET, Role
+from det_native.heap.compare import SECRET
+from det_native.schema.proof import Role
 
 # What differs certainly, and with it the training.
 _DECISIVE: frozenset[Role] = frozenset({"data", "weights", "layers", "optimizer", "loss", "metrics", "loader", "code"})
@@ -48,8 +49,6 @@ class Difference:
     @property
     def is_decisive(self) -> bool:
         """Whether the training is another one."""
-        if "._" in self.title and self.role not in ("weights", "layers"):
-            return False  # behind what only a library looks at
         return self.role in _DECISIVE or (self.role == "variable" and is_data(self.cls))
 
     @property
