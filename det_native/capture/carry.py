@@ -1,38 +1,68 @@
 """How values travel, or why they do not: in the format of their kind, else pickled, what they share in one pickle.
 
 Classes and functions of cells go by reference: their cells run again before. What a slow cell has changed of an object
-that a quick one makes goes in place there; see ``det_native.inspection.objects``.
+that a quick one makes goes in place there; see ``det_native.heap.values``.
 """
 
 from __future__ import annotations
 
-import copy
 import io
 import pickle
 import types
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any
 
-import cloudpickle
-
-from det_native.capture.facts import human_size, size_of, type_name
 from det_native.capture.secrets import looks_secret, text_of_bytes
-from det_native.inspection.adapter import Encoded
-from det_native.inspection.objects import FILLED, Root
-from det_native.inspection.registry import adapter_of
+from det_native.capture.value_formats import Encoded, human_size, size_of, texts_in, type_name
+from det_native.capture.value_formats import encode as encode_plain
+from det_native.heap.edges import full_name
+from det_native.heap.values import code_at, left_out, write_values
 
 NO_LIMIT = 1 << 62
-#: The method by which an object of det_native's own travels, else than it is pickled.
-TRAVELS = "_det_travels"
 _ATOMS = frozenset({int, float, bool, complex, type(None)})
 _CODE = type | types.FunctionType
 _FAILURES = (
     *(pickle.PicklingError, TypeError, AttributeError, NotImplementedError, RecursionError, ValueError, RuntimeError),
     OSError,
 )
+
+#: What never travels by itself, by the full names of classes: its cell runs again instead.
+_NEVER_SENT: dict[str, str] = {
+    name: what
+    for what, names in {
+        "lock": "_thread.lock _thread.RLock _thread._local threading.Condition threading.Event threading.Semaphore "
+        "multiprocessing.synchronize.SemLock",
+        "thread": "threading.Thread",
+        "process": "multiprocessing.process.BaseProcess subprocess.Popen",
+        "queue": "queue.Queue",
+        "handle": "_io._IOBase sqlite3.Connection sqlite3.Cursor mmap.mmap",
+        "socket": "_socket.socket",
+        "loop": "asyncio.events.AbstractEventLoop",
+        "context variable": "_contextvars.ContextVar",
+        "generator": "builtins.generator builtins.async_generator",
+        "iterator": "builtins.coroutine builtins.frame builtins.traceback builtins.list_iterator "
+        "builtins.tuple_iterator builtins.dict_keyiterator builtins.map builtins.zip builtins.filter "
+        "builtins.enumerate det_native.pytorch.loop_batches.LoopBatches",
+        "model": "torch.nn.modules.module.Module keras.src.engine.base_layer.Layer keras.src.layers.layer.Layer "
+        "tensorflow.python.module.module.Module",
+        "optimizer": "torch.optim.optimizer.Optimizer keras.src.optimizers.base_optimizer.BaseOptimizer "
+        "keras.src.optimizers.optimizer._BaseOptimizer keras.src.optimizers.legacy.optimizer_v2.OptimizerV2",
+        "scheduler": "torch.optim.lr_scheduler.LRScheduler torch.optim.lr_scheduler._LRScheduler",
+        "dataset": "torch.utils.data.dataset.Dataset tensorflow.python.data.ops.dataset_ops.DatasetV2 "
+        "tensorflow.python.data.ops.iterator_ops.OwnedIterator",
+        "loader": "torch.utils.data.dataloader.DataLoader torch.utils.data.dataloader._BaseDataLoaderIter "
+        "torch.utils.data.sampler.Sampler",
+        "graph": "tensorflow.python.framework.ops.Graph",
+    }.items()
+    for name in names.split()
+}
+#: Of those, what travels all the same where nothing else gives what it came to: with what it has learned.
+_BUILT_AGAIN = frozenset({"model", "optimizer", "scheduler"})
+#: Generators of random numbers, which go on where they were.
+_STREAMS = frozenset({"torch._C.Generator", "numpy.random._generator.Generator"})
 
 
 class CannotSendError(ValueError):
@@ -83,9 +113,13 @@ def encode(
     CannotSendError
         Something in it does not travel.
     """
-    plain = _encode_plain(name, namespace[name], declared=declared, limit=limit)
-    if plain is not None:
-        return Packed(plain)
+    value = namespace[name]
+    if declared or (size_of(value) or limit) < limit:
+        if not declared:
+            _refuse_secrets(name, value)
+        plain = encode_plain(value)
+        if plain is not None:
+            return Packed(plain)
     return pack([name], namespace, checked=declared, limit=limit, is_local=is_local)
 
 
@@ -119,110 +153,81 @@ def pack(
     CannotSendError
         Something in a value does not travel.
     """
-    packing = _Packing(namespace, checked, limit, is_local)
+    values = {name: namespace[name] for name in sorted(names)}
+    packing = _Packing(min(names), namespace, checked, limit, is_local, leaves_out=bool(states))
     try:
-        content = packing.packed(sorted(names), states)
+        with _bounded(limit, values[min(names)]):
+            writer, missing = write_values(values, lambda: _BoundedWriter(limit), packing.look, only_state=states)
     except _FAILURES as error:
         if isinstance(error, CannotSendError):
             raise
-        value = namespace[min(names)]
-        raise CannotSendError(
-            type_name(value), remedy=f"It cannot be pickled ({error}).", kind="unpicklable"
-        ) from error
-    described = ", ".join(dict.fromkeys(type_name(namespace[name]) for name in sorted(names)))
-    encoded = Encoded("objects", content, described, frozenset(packing.modules))
+        raise _unpicklable(values[min(names)], str(error)) from error
+    if missing and not states:
+        raise _unpicklable(values[min(names)], missing[0][1])
+    described = ", ".join(dict.fromkeys(map(type_name, values.values())))
+    encoded = Encoded("objects", b"".join(writer.parts), described, frozenset(packing.modules))
     return Packed(encoded, frozenset(packing.code), packing.holds_model)
 
 
+def _unpicklable(value: Any, why: str) -> CannotSendError:
+    return CannotSendError(type_name(value), remedy=f"It cannot be pickled ({why}).", kind="unpicklable")
+
+
+@lru_cache(maxsize=4096)
+def _never_sent(cls: Any) -> str:
+    """Return what objects of a class are that never travel by themselves: ``model``, ``lock``; empty if they may."""
+    return next((_NEVER_SENT[name] for name in map(full_name, cls.__mro__) if name in _NEVER_SENT), "")
+
+
+def is_built_again(value: Any) -> bool:
+    """Whether an object is one that its cell builds, and that travels with what it has learned if need be."""
+    return _never_sent(type(value)) in _BUILT_AGAIN
+
+
 def has_state(value: Any) -> bool:
-    """Whether a value has numbers that an object of the same build can take."""
-    adapter = adapter_of(type(value))
-    try:
-        return adapter is not None and adapter.state(value) is not None
-    except _FAILURES:  # a class may be derived from one that is known, and not do what that does
-        return False
+    """Whether an object of the same class can take what the use of a value has made of it."""
+    return is_built_again(value) or full_name(type(value)) in _STREAMS
 
 
 @dataclass
 class _Packing:
+    name: str
     namespace: Mapping[str, Any]
     checked: bool
     limit: int
     is_local: Callable[[str], bool]
-    references: dict[int, tuple[Any, ...]] = field(default_factory=dict)
-    kept: list[Any] = field(default_factory=list)  # as long as places in memory are names of objects
+    leaves_out: bool
     code: set[str] = field(default_factory=set)
     modules: set[str] = field(default_factory=set)
     seen: set[str] = field(default_factory=set)
     holds_model: bool = False
-    name: str = ""
 
-    def packed(self, names: Sequence[str], states: Collection[str]) -> bytes:
-        objects = {id(self.namespace[name]): self.namespace[name] for name in names}
-        of_object = {key: tuple(one for one in names if self.namespace[one] is objects[key]) for key in objects}
-        kinds = {key: _kind(value, of_object[key], states) for key, value in objects.items()}
-        order = sorted(objects, key=lambda key: _rank(objects[key], kinds[key]))
-        roots, rest = [], {}
-        for number, key in enumerate(order):  # containers come first: all may refer to them
-            value, self.name = objects[key], of_object[key][0]
-            own = b""
-            if kinds[key] == "alone":
-                own = self._pickled(value)
-            elif kinds[key] == "state":
-                adapter = adapter_of(type(value))
-                assert adapter is not None
-                own = self._pickled(adapter.state(value))
-            else:
-                rest[number] = copy.copy(value) if kinds[key] in FILLED else value
-            if kinds[key] != "rest":
-                self._refer(value, number)
-            roots.append(tuple(Root(of_object[key], kinds[key], own)))
-        return self._written((roots, self._pickled(rest)))
-
-    def _refer(self, value: Any, number: int) -> None:
-        """Have what is pickled from now on refer to a root and its parts."""
-        adapter = adapter_of(type(value))
-        parts = [] if adapter is None or type(value) in FILLED.values() else [*adapter.shared_parts(value)]
-        self.kept += parts
-        for place, part in enumerate(parts):
-            self.references.setdefault(id(part), ("part", number, place))
-        self.references[id(value)] = ("root", number)
-
-    def _pickled(self, value: Any) -> bytes:
-        with _bounded(self.limit, self.namespace[self.name]) as writer:
-            pickler = _Pickler(writer, self)
-            pickler.dump(value)
-        self.kept.append(pickler)
-        return b"".join(writer.parts)
-
-    def _written(self, value: Any) -> bytes:
-        file = io.BytesIO()
-        pickle.dump(value, file, protocol=5)
-        if file.tell() > self.limit:
-            raise CannotSendError(human_size(file.tell()), kind="large")
-        return file.getvalue()
-
-    def reference(self, part: Any) -> tuple[Any, ...] | None:
+    def look(self, part: Any) -> Any:
         """Return the reference that is pickled in place of an object, having looked whether it may travel."""
         kind = type(part)
         if kind in _ATOMS:
             return None
-        if id(part) in self.references:
-            return self.references[id(part)]
         if not self.checked:
             _refuse_secrets(self.name, part)
             if (size := size_of(part)) is not None and size > self.limit:
                 raise CannotSendError(f"{type_name(part)}, {human_size(size)}", kind="large")
         if kind is str or kind is bytes:
             return None
+        try:
+            return self._reference(part)
+        except CannotSendError as error:
+            if self.leaves_out:
+                return left_out(str(error))
+            raise
+
+    def _reference(self, part: Any) -> Any:
         if isinstance(part, _CODE):
             return self._code(part)
-        adapter = adapter_of(kind)
-        if adapter is not None and adapter.never_sent:
-            if not adapter.can_be_rebuilt:
-                raise _refused_kind(part, adapter.never_sent)
-            self.holds_model = True
-        self._note(part.__name__ if isinstance(part, types.ModuleType) else kind.__module__)
+        what = _never_sent(type(part))
+        if what and what not in _BUILT_AGAIN:
+            raise _refused_kind(part, what)
+        self.holds_model |= bool(what)
+        self._note(part.__name__ if isinstance(part, types.ModuleType) else type(part).__module__)
         return None
 
     def _note(self, module: object) -> None:
@@ -231,7 +236,7 @@ class _Packing:
             if self.is_local(module):
                 self.modules.add(module)
 
-    def _code(self, part: Any) -> tuple[Any, ...] | None:
+    def _code(self, part: Any) -> Any:
         """Return the reference to a class or function of a cell; those of modules are imported."""
         if part.__module__ != "__main__":
             self._note(part.__module__)
@@ -244,43 +249,7 @@ class _Packing:
             again = "has made anew since" if there is not None else "defines, and no name of the notebook has"
             raise CannotSendError(f"is made of `{part.__qualname__}`, which a cell {again}", kind="notebook")
         self.code.add(name.partition(".")[0])
-        return "code", name
-
-
-class _Pickler(cloudpickle.CloudPickler):  # type: ignore[misc]
-    def __init__(self, file: Any, packing: _Packing) -> None:
-        super().__init__(file, protocol=5)
-        self._packing = packing
-
-    def persistent_id(self, obj: Any) -> Any:
-        return self._packing.reference(obj)
-
-    def reducer_override(self, obj: Any) -> Any:
-        travelling = getattr(type(obj), TRAVELS, None)
-        if travelling is not None:
-            return travelling(obj)
-        adapter = adapter_of(type(obj))
-        reduced = None if adapter is None else adapter.reduced(obj)
-        return super().reducer_override(obj) if reduced is None else reduced
-
-
-def _kind(value: Any, names: Collection[str], states: Collection[str]) -> str:
-    if type(value).__name__ in FILLED and type(value) in FILLED.values():
-        return type(value).__name__
-    if not set(states).isdisjoint(names):
-        return "state"
-    adapter = adapter_of(type(value))
-    if adapter is None:
-        return "rest"
-    is_numbers = adapter.is_data and has_state(value)
-    return "alone" if is_numbers or adapter.shared_parts(value) else "rest"
-
-
-def _rank(value: Any, kind: str) -> tuple[int, int]:
-    """Containers, then models, that with the most parts first as others may be parts of it, then all else."""
-    adapter = adapter_of(type(value))
-    parts = len(adapter.shared_parts(value)) if adapter is not None and kind in ("alone", "state") else 0
-    return (0 if kind in FILLED else 1 if parts else 2), -parts
+        return code_at(name)
 
 
 def _at(namespace: Mapping[str, Any], path: str) -> Any:
@@ -313,32 +282,15 @@ class _BoundedWriter(io.RawIOBase):
 
 
 @contextmanager
-def _bounded(limit: int, value: Any) -> Iterator[_BoundedWriter]:
-    """Give a file to pickle a value into; that it comes to more than so many bytes is its error."""
-    writer = _BoundedWriter(limit)
+def _bounded(limit: int, value: Any) -> Iterator[None]:
+    """That a value comes to more than so many bytes is its error."""
     try:
-        yield writer
+        yield
     except _TooLargeError:
         size = size_of(value)
         raise CannotSendError(
             f"{type_name(value)}, {human_size(size) if size else 'over ' + human_size(limit)}", kind="large"
         ) from None
-
-
-def _encode_plain(name: str, value: Any, *, declared: bool, limit: int) -> Encoded | None:
-    """Return an array, a table or a tensor in the format of its kind, within the limit; None of all else.
-
-    Raises
-    ------
-    CannotSendError
-        It looks like a secret.
-    """
-    if not declared and (size_of(value) or limit) >= limit:
-        return None
-    if not declared:
-        _refuse_secrets(name, value)
-    adapter = adapter_of(type(value))
-    return None if adapter is None else adapter.codec(value)
 
 
 def _refused_kind(value: Any, kind: str) -> CannotSendError:
@@ -353,13 +305,12 @@ def _refuse_secrets(name: str, part: Any) -> None:
     """Raise if an object by itself, without those in it, looks like a secret."""
     if isinstance(part, bytes | bytearray):
         part = text_of_bytes(part)
-    if isinstance(part, str) and looks_secret(part, name):
-        raise CannotSendError("looks like a secret", kind="secret")
-    if isinstance(part, dict):
+    if isinstance(part, str):
+        if looks_secret(part, name):
+            raise CannotSendError("looks like a secret", kind="secret")
+    elif isinstance(part, dict):
         for key, inner in part.items():
             if isinstance(key, str) and isinstance(inner, str) and looks_secret(inner, key):
                 raise CannotSendError("holds what looks like a secret", kind="secret")
-        return
-    adapter = adapter_of(type(part))
-    if adapter is not None and any(map(looks_secret, adapter.texts(part))):
+    elif any(map(looks_secret, texts_in(part))):
         raise CannotSendError("holds what looks like a secret", kind="secret")

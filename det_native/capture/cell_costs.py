@@ -9,7 +9,6 @@ from typing import Any
 
 from det_native.capture.data import collect_data
 from det_native.capture.execution import Execution
-from det_native.capture.facts import human_size, size_of
 from det_native.capture.log import ExecutionLog, LoggedExecution
 from det_native.capture.path_texts import path_texts
 from det_native.capture.program.records import Step
@@ -17,6 +16,7 @@ from det_native.capture.secrets import find_secrets
 from det_native.capture.seen_files import SeenFiles
 from det_native.capture.submitted import has_come_home
 from det_native.capture.syntax import tree_of
+from det_native.capture.value_formats import human_size, size_of
 
 #: Bytes in memory that are better not made again unasked.
 LARGE = 100_000_000

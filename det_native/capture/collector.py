@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from det_native.capture.facts import human_size
 from det_native.capture.files import environment_file_row
 from det_native.capture.folders import (
     CODE,
@@ -25,6 +24,7 @@ from det_native.capture.model import OutsidePath, SourceFile
 from det_native.capture.modules import is_installed
 from det_native.capture.secrets import is_environment_file, is_key_file
 from det_native.capture.seen_files import SeenFiles
+from det_native.capture.value_formats import human_size
 from det_native.schema.home import Home
 from det_native.schema.rest import CaptureRow
 

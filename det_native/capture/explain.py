@@ -7,10 +7,10 @@ from typing import Any
 
 from det_native.capture.carry import CannotSendError
 from det_native.capture.execution import Execution
-from det_native.capture.facts import size_of, type_name
 from det_native.capture.log import CallRecord, LoggedExecution
 from det_native.capture.program.choose import GONE, ROOM, TOO_MUCH, TOOK_LONG
 from det_native.capture.program.records import Kind, Read, Refusal, Run
+from det_native.capture.value_formats import size_of, type_name
 from det_native.errors import Problem
 from det_native.schema.rest import CaptureRow
 

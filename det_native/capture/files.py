@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from det_native.capture.facts import human_size
 from det_native.capture.hash_cache import FileStat
 from det_native.capture.ignored import (
     IGNORE_FILE,
@@ -21,6 +20,7 @@ from det_native.capture.ignored import (
 )
 from det_native.capture.model import Maker, SourceFile
 from det_native.capture.secrets import is_environment_file, is_key_file
+from det_native.capture.value_formats import human_size
 from det_native.errors import ArgumentError, BundleTooLargeError, Problem
 from det_native.schema.home import FILE_HASHES, HOME_MARKERS, Home
 from det_native.schema.rest import CaptureRow

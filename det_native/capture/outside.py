@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from det_native.capture.facts import human_size
 from det_native.capture.hash_cache import FileHash, FileStat, HashCache
 from det_native.capture.missing_files import OF_THE_SYSTEM
 from det_native.capture.model import Capture, OutsidePath
 from det_native.capture.stored import Stored, in_store
+from det_native.capture.value_formats import human_size
 from det_native.schema.datasets import MOST_FILES
 from det_native.schema.manifests import FileEntry, PlaceEntry, ReadEntry
 from det_native.schema.rest import CaptureRow

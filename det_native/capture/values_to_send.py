@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from os.path import isabs
 from pathlib import PurePath
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from det_native.capture.carry import NO_LIMIT, CannotSendError, encode, has_state, pack
@@ -17,15 +18,16 @@ from det_native.capture.observation.looks import Look
 from det_native.capture.program.choose import ROOM
 from det_native.capture.program.records import Plan, Run, Travel
 from det_native.capture.program.settings import settings_of
+from det_native.capture.value_formats import Encoded
 from det_native.errors import Problem
+from det_native.heap.edges import kind_of
 from det_native.heap.ownership import is_library_of_ours
-from det_native.inspection.adapter import Encoded
-from det_native.inspection.parts import parts_of
-from det_native.inspection.registry import adapter_of
 
 _LONGEST_PATH = 4_096  # characters; a longer text is data
 #: What travels by its name: what it holds is what its module has where it arrives.
-_BY_NAME = (ModuleType, FunctionType, BuiltinFunctionType, type)
+_BY_NAME: Any = (ModuleType, FunctionType, BuiltinFunctionType, type)
+#: What is nothing but a few other objects.
+_OF_PARTS = (MethodType, CellType, partial, staticmethod, classmethod, property)
 
 
 class ValuesToSend:
@@ -136,7 +138,7 @@ class ValuesToSend:
             raise CannotSendError(f"what it holds is not what its {'cell' if of_cell else 'file'} makes")
         if getattr(value, "__module__", None) == "__main__" and hasattr(value, "__qualname__"):
             raise CannotSendError("defined by code that is in no cell", kind="notebook")
-        shares, adapter = self._sharing(name), adapter_of(type(value))
+        shares = self._sharing(name)
         limit = NO_LIMIT if declared else ROOM
         try:
             packed = encode(name, self.namespace, declared=declared, limit=limit, is_local=is_local)
@@ -151,7 +153,7 @@ class ValuesToSend:
             weights=name in self.states,
             code=packed.code,
             shares=shares,
-            is_data=packed.encoded.codec != "objects" and adapter is not None and adapter.is_data,
+            is_data=packed.encoded.codec != "objects",
             holds_model=packed.holds_model,
         )
 
@@ -226,8 +228,8 @@ def _holds_data(value: Any, seen: set[int]) -> bool:
         parts = [*value, *value.values(), *([] if factory is None else [factory])]
     elif isinstance(value, list | tuple | set | frozenset | deque):
         parts = [*value]
-    elif (few := parts_of(value)) is not None:
-        parts = [part for _, part in few]
+    elif isinstance(value, _OF_PARTS):
+        parts = [*kind_of(value).read_state(value)[0]]
     else:
         return not isinstance(value, _BY_NAME)
     return any(_holds_data(part, seen) for part in parts)

@@ -26,7 +26,7 @@ _SUFFIXES: dict[Codec, str] = {
 }
 _LOADS: dict[Codec, tuple[tuple[str, ...], str]] = {
     "npy": (("numpy",), "numpy.load({path}, allow_pickle=False)"),
-    "objects": (("pathlib", "det_native.inspection.objects"), "pathlib.Path({path}).read_bytes()"),
+    "objects": (("pathlib", "det_native.heap.values"), "pathlib.Path({path}).read_bytes()"),
     "parquet": (("pandas",), "pandas.read_parquet({path})"),
     "safetensors": (("safetensors.torch",), "safetensors.torch.load_file({path})"),
 }
@@ -116,7 +116,7 @@ def _loading(values: Sequence[ValueEntry], numbers: Sequence[int], folder: str) 
             same = (values[one] for one in numbers if values[one].sha256 == value.sha256)
             wanted = {one.name: one.in_place for one in same}
             content = _LOADS["objects"][1].format(path=location)
-            lines.append(f"det_native.inspection.objects.put_objects({content}, globals(), {wanted})")
+            lines.append(f"det_native.heap.values.put_values({content}, globals(), {wanted})")
             continue
         lines.append(f"{value.name} = {_LOADS[value.codec][1].format(path=location)}")
         if value.codec == "safetensors":

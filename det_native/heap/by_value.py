@@ -11,7 +11,7 @@ from collections.abc import Collection
 from typing import Any
 
 from det_native.heap.compare import Table
-from det_native.heap.edges import KEPT, Missing, kind_of
+from det_native.heap.edges import KEPT, Kind, Missing, kind_of
 from det_native.heap.kinds.functions import READS
 from det_native.heap.packing import Output
 from det_native.heap.pickling import HeapPickler
@@ -106,11 +106,8 @@ class _Pickler(HeapPickler):
         # What belongs to its process stays as it is there.
         return ("missing", kind_of(obj).stays) if reference == ("none", "") else reference
 
-    def reducer_override(self, obj: Any) -> Any:
-        reduced = getattr(kind_of(obj), "reduced_alone", None)
-        if reduced is None:
-            return super().reducer_override(obj)
-        return self.reduced(obj, reduced)
+    def reduced_by_kind(self, obj: Any, kind: Kind) -> Any:
+        return getattr(kind, "reduced_alone", kind.reduce)(obj)
 
 
 class _Unpickler(HeapUnpickler):

@@ -270,11 +270,7 @@ class Table:
             into.both("" if obj.__qualname__ == LOOP else signature_digest(obj.__code__))
         elif isinstance(obj, types.BuiltinFunctionType | types.MethodType):
             into.both(obj.__name__)
-        if numbers is None:
-            into.both(self._texts.of(facts))
-        else:
-            into.exact.update(self._texts.of(facts).encode())
-            into.numbers(numbers)
+        self._content(kind, obj, facts, snapshot.facts[number], numbers, into)
         for part in kind.described(obj):
             if isinstance(part, str):
                 into.both(self._texts.of(part))
@@ -307,6 +303,17 @@ class Table:
             else:
                 self._link(number, label, child, links)
 
+    def _content(self, kind: Kind, obj: Any, facts: Any, whole: Any, numbers: Any, into: Fingerprint) -> None:
+        if numbers is None:
+            into.both(self._texts.of(facts))
+            return
+        content = f"{kind.exact_content(obj, whole)}"
+        if numbers.dtype.kind in "fcV":
+            into.exact.update(content.encode())
+            into.numbers(numbers)
+        else:
+            into.both(f"{numbers.dtype} {numbers.shape} {content}")
+
     def _link(self, number: int, label: Any, child: Any, links: Fingerprint) -> None:
         snapshot = self.snapshot
         there = snapshot.numbers.get(id(child))
@@ -321,7 +328,7 @@ class Table:
             numbers = snapshot.kinds[number].numbers(snapshot.objects[number], snapshot.objects[snapshot.parents[number]])
         except Exception:  # noqa: BLE001 (of a library)
             return None
-        return numbers if getattr(getattr(numbers, "dtype", None), "kind", "") in tuple("fcV") else None
+        return numbers if hasattr(numbers, "dtype") and hasattr(numbers, "shape") else None
 
     def _value(self, value: Any, name: str, into: Fingerprint) -> None:
         cls = type(value)
@@ -352,17 +359,16 @@ class Table:
         if kind.stays or not kind.is_ordered:
             return
         numbers = self._numbers_of(number)
-        facts = "" if snapshot.facts[number] is None else self._texts.of(snapshot.facts[number])
+        facts = snapshot.facts[number]
         values = [child if type(child) in ATOMS else None for child in children]
         self._find_secrets(values, "")
         into.both(snapshot.classes[number].__qualname__)
         if numbers is not None:
-            into.exact.update(facts.encode())
-            into.numbers(numbers)
+            self._content(kind, snapshot.objects[number], facts, facts, numbers, into)
         elif values and {*map(type, values)} == {float}:
             into.floats(values)
         else:
-            into.both(f"{facts} {self._texts.masked(repr(values))}")
+            into.both(f"{'' if facts is None else self._texts.of(facts)} {self._texts.masked(repr(values))}")
 
 
 class _Texts:

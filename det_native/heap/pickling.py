@@ -10,7 +10,7 @@ from typing import Any
 
 import cloudpickle
 
-from det_native.heap.edges import ATOMS, VALUE, Missing, kind_of
+from det_native.heap.edges import ATOMS, VALUE, Kind, Missing, kind_of
 from det_native.heap.kinds.functions import is_importable
 from det_native.heap.snapshot import Snapshot
 
@@ -95,16 +95,12 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
         return place
 
     def reducer_override(self, obj: Any) -> Any:
-        return self.reduced(obj, kind_of(obj).reduce)
-
-    def reduced(self, obj: Any, reduce: Callable[[Any], Any]) -> Any:
-        """Return how an object is made again, by what its kind says or as pickle does."""
         kind = kind_of(obj)
         try:
             if kind.stays:
                 function, arguments = reopened(obj, self._reopen)[:2]
                 return open_again, (function, *arguments)
-            reduced: Any = NotImplemented if kind is VALUE else reduce(obj)
+            reduced: Any = NotImplemented if kind is VALUE else self.reduced_by_kind(obj, kind)
             if reduced is not NotImplemented:
                 return _guarded(reduced)
             if isinstance(obj, pathlib.PurePath):
@@ -114,13 +110,17 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
                 return special
             by_class = self.dispatch_table.get(type(obj))
             reduced = by_class(obj) if by_class else obj.__reduce_ex__(5)
-            if isinstance(reduced, str) and not is_importable(obj):
+            if isinstance(reduced, str) and not is_importable(obj, reduced):
                 raise TypeError("no module has it")
             return _guarded(reduced)
         except Exception as error:  # noqa: BLE001 (an object of a library may raise anything)
             what = f"of the class {type(obj).__qualname__}, which cannot be pickled ({short(error)})"
             self.missing.append((obj, what, False))
             return Missing, (what,)
+
+    def reduced_by_kind(self, obj: Any, kind: Kind) -> Any:
+        """Return how a kind pickles a new object."""
+        return kind.reduce(obj)
 
 
 def reopened(obj: Any, reopen: Reopen | None) -> Any:

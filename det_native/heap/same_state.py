@@ -184,6 +184,10 @@ def _matches(here: Snapshot, there: Snapshot) -> Mapping[int, int]:
         match = None if parent is None else here.child(parent, there.label(number))
         if match is None or match < here.first or here.class_name(match) != there.class_name(number):
             continue
-        if here.fingerprint(match, exact=False) == there.fingerprint(number, exact=False):
+        kind, before, now = here.kinds[match], here.children[match], there.children[number]
+        # What it holds is matched, too.
+        same = before if len(before) == len(now) else now
+        state, wanted = (before, here.facts[match]), (same, there.facts[number])
+        if not kind.in_place or kind.stays or kind.fits(here.objects[match], state, wanted):
             matches[number] = match
     return matches

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from det_native.capture.carry import pack
-from det_native.inspection.objects import AnotherBuildError, put_objects
+from det_native.heap.values import AnotherBuildError, put_values
 
 pytestmark = pytest.mark.slow
 
@@ -68,7 +68,7 @@ def test_a_model_and_its_optimizer_are_what_they_were(keras: Any, in_place: bool
     assert packed.encoded.content == pack(names, here).encoded.content  # stored once
     again = _built(keras, code)
     there = {**code, "model": again, "optimizer": again.optimizer}
-    put_objects(packed.encoded.content, there, dict.fromkeys(names, in_place))
+    put_values(packed.encoded.content, there, dict.fromkeys(names, in_place))
     assert _numbers(there["model"]) == _numbers(model)
     assert there["optimizer"] is there["model"].optimizer
     assert there["parts"]["m"] is there["model"]
@@ -83,9 +83,12 @@ def test_the_numbers_alone_go_into_a_model_of_the_same_build(keras: Any) -> None
     here = {**code, "model": model}
     packed = pack(["model"], here, states=["model"])
     there = {**code, "model": again}
-    put_objects(packed.encoded.content, there, {"model": True})
+    put_values(packed.encoded.content, there, {"model": True})
     assert again.predict(x, verbose=0).tolist() == model.predict(x, verbose=0).tolist()
     other = {**code, "model": code["Sub"](5)}
     other["model"](x)
+    put_values(packed.encoded.content, other, {"model": True})  # becomes that build
+    assert other["model"](x).numpy().tolist() == model.predict(x, verbose=0).tolist()
+    other = {**code, "model": code["Twice"]()}
     with pytest.raises(AnotherBuildError, match="model"):
-        put_objects(packed.encoded.content, other, {"model": True})
+        put_values(packed.encoded.content, other, {"model": True})

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from det_harness.program.values import decode
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from det_native.capture.carry import encode
+from det_native.capture.value_formats import decode
 
 torch = pytest.importorskip("torch")
 

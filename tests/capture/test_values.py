@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 
 from det_native.capture import carry
 from det_native.capture.carry import CannotSendError
-from det_native.capture.facts import human_size
-from det_native.inspection.adapter import Encoded
-from det_native.inspection.objects import only_object
+from det_native.capture.value_formats import Encoded, human_size
+from det_native.heap.values import only_value
 
 LIMIT = 1 << 20
 
@@ -39,7 +38,7 @@ plain = st.recursive(
 def test_plain_values_come_back(value: Any) -> None:
     encoded = encode("value", value, declared=False)
     assert encoded.codec == "objects"
-    assert only_object(encoded.content) == value
+    assert only_value(encoded.content) == value
 
 
 def test_a_200_mb_array_is_refused_by_its_size_without_being_copied() -> None:
@@ -75,7 +74,7 @@ def test_declared_arrays_have_a_format_of_their_own() -> None:
 )
 def test_what_never_travels(value: Any) -> None:
     if value is itertools.count:
-        assert only_object(encode("count", value, declared=False).content) is itertools.count
+        assert only_value(encode("count", value, declared=False).content) is itertools.count
         return
     for declared in (False, True):
         with pytest.raises(CannotSendError):

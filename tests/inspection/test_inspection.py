@@ -20,8 +20,8 @@ from matplotlib.figure import Figure
 from sklearn.preprocessing import StandardScaler
 
 from det_native.capture.carry import CannotSendError, encode
-from det_native.capture.facts import size_of
 from det_native.capture.observation.looks import look
+from det_native.capture.value_formats import size_of
 from det_native.inspection import registry
 from det_native.inspection.registry import adapter_of
 from det_native.inspection.streams import current_streams, decoded, encoded, put_back

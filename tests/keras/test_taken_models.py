@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from det_native.inspection.objects import taken
+from det_native.heap.graft import graft
 
 pytestmark = pytest.mark.slow
 
@@ -18,12 +18,16 @@ def made() -> tf.keras.Sequential:
 def test_one_that_is_not_built_is_built_as_the_other() -> None:
     there, other = made(), made()
     other(np.zeros((1, 4), dtype="float32"))
-    assert taken(there, other) is there
+    result, sentences = graft(there, other)
+    assert result is there
+    assert sentences == []
     assert [one.tolist() for one in there.get_weights()] == [one.tolist() for one in other.get_weights()]
 
 
-def test_one_of_another_build_is_replaced() -> None:
+def test_one_of_another_build_becomes_that_build() -> None:
     there, other = made(), made()
+    x = np.ones((1, 4), dtype="float32")
     there(np.zeros((1, 5), dtype="float32"))
-    other(np.zeros((1, 4), dtype="float32"))
-    assert taken(there, other) is other
+    wanted = other(x).numpy().tolist()
+    assert graft(there, other) == (there, [])
+    assert there(x).numpy().tolist() == wanted

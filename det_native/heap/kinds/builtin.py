@@ -58,6 +58,9 @@ class DequeKind(Kind):
     def read_state(self, obj: deque[Any]) -> State:
         return list(deque.__iter__(obj)), obj.maxlen
 
+    def fits(self, obj: Any, before: State, now: State) -> bool:
+        return bool(before[1] == now[1])
+
     def write_state(self, obj: deque[Any], children: Sequence[Any], facts: Any, content: Any) -> None:
         members = _with_kept([*deque.__iter__(obj)], children)
         deque.clear(obj)

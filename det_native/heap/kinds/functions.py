@@ -32,10 +32,10 @@ READS = "reads"
 _OF_A_FUNCTION = "__code__", "__defaults__", "__kwdefaults__"
 
 
-def is_importable(thing: Any) -> bool:
-    """Whether a module has this object under its own name."""
-    value: Any = sys.modules.get(getattr(thing, "__module__", None) or "")
-    for name in getattr(thing, "__qualname__", "").split("."):
+def is_importable(thing: Any, path: str = "") -> bool:
+    """Whether a module has this object under a name, by default its own."""
+    value: Any = sys.modules.get(getattr(thing, "__module__", None) or type(thing).__module__)
+    for name in (path or getattr(thing, "__qualname__", "")).split("."):
         value = getattr(value, name, None)
     return value is thing
 
@@ -65,6 +65,13 @@ class FunctionKind(NamedKind):
 
     def step(self, label: Any) -> str:
         return f".{label if isinstance(label, str) else label[-1]}"
+
+    def fits(self, obj: Any, before: State, now: State) -> bool:
+        held = [
+            [(name, id(child)) for child, name in zip(*state, strict=True) if type(name) is tuple]
+            for state in (before, now)
+        ]
+        return held[0] == held[1]  # the cells are those of the code
 
     def write(self, obj: types.FunctionType, values: Mapping[Any, Any], gone: Sequence[Any]) -> None:
         for name, value in values.items():
@@ -101,6 +108,10 @@ class ReadingKind(FunctionKind):
             if not isinstance(value, types.ModuleType) or is_users_module(value.__name__):
                 values[READS, name] = value
         return values
+
+    def fits(self, obj: Any, before: State, now: State) -> bool:
+        cells = [[name for name in state[1] if type(name) is tuple and name[0] != READS] for state in (before, now)]
+        return cells[0] == cells[1]  # those of the code
 
     def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
         own = [place for place, label in enumerate(labels) if type(label) is str or label[0] != READS]

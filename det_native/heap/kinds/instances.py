@@ -9,7 +9,7 @@ import hashlib
 import io
 import pickle
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from det_native.heap.edges import (
@@ -97,6 +97,14 @@ class ExceptionKind(AttributesKind):
     def reduced_alone(self, obj: BaseException) -> Any:
         return self.reduce(obj)
 
+    def read_state(self, obj: BaseException) -> State:
+        children, names = super().read_state(obj)
+        return [*children, obj.args], (*names, "args")
+
+    def write(self, obj: BaseException, values: Mapping[str, Any], gone: Sequence[str]) -> None:
+        obj.args = values.get("args", obj.args)
+        super().write(obj, {name: value for name, value in values.items() if name != "args"}, gone)
+
     def reduce(self, obj: BaseException) -> Any:
         if not is_users(type(obj)):
             return NotImplemented
@@ -160,8 +168,14 @@ class Composite(Kind):
         before: Alike = alike or ((), (), None)
         return [*before[0], *labels[count:]], [*before[1], *children[count:]], (before[2], names)
 
+    def described(self, obj: Any) -> Iterable[Any]:
+        return self._base.described(obj)
+
     def numbers(self, obj: Any, holder: Any) -> Any:
         return self._base.numbers(obj, holder)
+
+    def exact_content(self, obj: Any, facts: Any) -> Any:
+        return self._base.exact_content(obj, facts[1])
 
     def difference(self, obj: Any, before: State, now: State, renewed: Callable[[Any], bool]) -> Difference:
         inner, outer = self._parts(now)
@@ -174,6 +188,9 @@ class Composite(Kind):
         count, inner, names = facts
         parts = self._base.parts(children[:count], inner, content[0])
         return None if parts is None else [*parts, *(("attribute", name) for name in (*names, *content[1]))]
+
+    def fits(self, obj: Any, before: State, now: State) -> bool:
+        return self._base.fits(obj, self._parts(before)[0], self._parts(now)[0])
 
     @staticmethod
     def _parts(state: State) -> tuple[State, State]:

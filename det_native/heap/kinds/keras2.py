@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from det_native.heap.edges import BY_NAME, Alike, SimpleKind
 from det_native.heap.kinds.instances import AttributesKind
+from det_native.heap.kinds.keras_models import parts_of_model, reduced_model
 from det_native.heap.kinds.tensorflow_ import TrackableKind
 
 # Functions that Keras compiles when they are needed, and what a call of fit() keeps until its end.
@@ -57,9 +58,14 @@ class KerasKind(TrackableKind):
         return without_counters(labels, children)
 
     def reduce(self, obj: Any) -> Any:
-        if hasattr(type(obj), "from_config") and hasattr(obj, "_compile_was_called"):
-            return NotImplemented  # a whole new model: Keras's own archive
-        return self.reduced(obj, make_keras)
+        return reduced_model(obj) if _is_model(obj) else self.reduced(obj, make_keras)
+
+    def made_parts(self, obj: Any) -> Sequence[Any]:
+        return parts_of_model(obj) if _is_model(obj) else ()
+
+
+def _is_model(obj: Any) -> bool:
+    return hasattr(type(obj), "from_config") and hasattr(obj, "_compile_was_called")
 
     def reduced_alone(self, obj: Any) -> Any:
         return self.reduced(obj, make_keras)

@@ -10,6 +10,7 @@ from det_native.heap.edges import BY_NAME, OF_PROCESS, Alike, SimpleKind
 from det_native.heap.kinds.builtin import DictKind, ListKind, SetKind
 from det_native.heap.kinds.instances import AttributesKind, Composite
 from det_native.heap.kinds.keras2 import without_counters
+from det_native.heap.kinds.keras_models import parts_of_model, reduced_model
 from det_native.heap.kinds.tensorflow_ import OF_TRACKING, facts_of, make_variable
 
 _OF_THE_PROCESS = OF_TRACKING | frozenset(
@@ -29,7 +30,7 @@ def _value(variable: Any) -> Any:
 
 
 class KerasKind(AttributesKind):
-    """A layer or a model; a new one is pickled as Keras saves it."""
+    """A layer or a model."""
 
     def __init__(self, skipped: frozenset[str] = frozenset()) -> None:
         # Not compared: names that Keras counts, and what a training before this one has set.
@@ -38,6 +39,15 @@ class KerasKind(AttributesKind):
     def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
         return without_counters(labels, children)
 
+    def reduced_alone(self, obj: Any) -> Any:
+        return self.reduced(obj)
+
+    def reduce(self, obj: Any) -> Any:
+        return reduced_model(obj)
+
+    def made_parts(self, obj: Any) -> Sequence[Any]:
+        return parts_of_model(obj)
+
 
 class MetricKind(KerasKind):
     """A metric or a loss: Keras saves those of a model only together."""
@@ -45,8 +55,11 @@ class MetricKind(KerasKind):
     def reduce(self, obj: Any) -> Any:
         return self.reduced(obj)
 
+    def made_parts(self, obj: Any) -> Sequence[Any]:
+        return ()
 
-class OptimizerKind(KerasKind):
+
+class OptimizerKind(MetricKind):
     """An optimizer, which knows the variables that it trains by their identities in this process."""
 
     def repair(self, obj: Any) -> None:
@@ -70,6 +83,7 @@ _VARIABLE = SimpleKind(
     lambda variable, facts, content: variable.assign(content),
     content=_value,
     numbers=_value,
+    fixed=2,
     reduce=lambda obj: (make_variable, (type(obj), _value(obj), obj.trainable, obj.name, str(obj.dtype))),
 )
 

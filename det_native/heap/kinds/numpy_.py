@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from det_native.heap.digests import changed_blocks, digests
-from det_native.heap.edges import BY_NAME, VALUE, Kind, Missing, SimpleKind, State, stable_digest
+from det_native.heap.edges import BY_NAME, VALUE, Alike, Kind, Missing, SimpleKind, State, stable_digest
 from det_native.heap.kinds.instances import with_attributes
 
 
@@ -28,8 +28,17 @@ class ArrayKind(Kind):
     def fingerprint(self, children: Sequence[Any], facts: Any, exact: bool) -> str:
         return super().fingerprint(children, facts, exact) if exact else stable_digest(facts[:2])
 
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        # Where a view looks does not count, only what it sees.
+        return (labels, children, facts) if "O" in facts[0] and len(facts) == 2 else ((), (), facts[:2])
+
     def numbers(self, obj: Any, holder: Any) -> Any:
-        return obj if _address(_owner(obj)) is None and obj.dtype.kind in "fc" else None
+        return None if obj.dtype.hasobject else obj
+
+    def exact_content(self, obj: Any, facts: Any) -> Any:
+        import numpy
+
+        return facts[2] if len(facts) == 3 else digests(_bytes(numpy.ascontiguousarray(obj)))
 
     def content(self, obj: Any, before: Any, now: Any) -> Any:
         if len(now) == 4 or obj.dtype == object:
@@ -37,6 +46,14 @@ class ArrayKind(Kind):
         if obj.dtype.hasobject:
             return obj.copy()
         return changed_blocks(_bytes(obj), before[2] if before and before[:2] == now[:2] else (), now[2])
+
+    def fits(self, obj: Any, before: State, now: State) -> bool:
+        if len(before[1]) != len(now[1]) or before[1][:2] != now[1][:2]:
+            return False
+        is_view = len(now[1]) == 4
+        return (
+            before[0][0] is now[0][0] and before[1] == now[1] if is_view else obj.flags.writeable or obj.flags.owndata
+        )
 
     def write_state(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
         import numpy

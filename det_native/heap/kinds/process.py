@@ -66,6 +66,14 @@ class WeakMapping(Kind):
             else:
                 obj.add(key)
 
+    def reduce(self, obj: Any) -> Any:
+        return type(obj), (), self.read_state(obj)[0], None, None, fill_weak
+
+
+def fill_weak(obj: Any, members: Sequence[Any]) -> None:
+    """Give a new weak mapping or set what it holds."""
+    _WEAK.write_state(obj, members, None, None)
+
 
 def _write_bar(bar: Any, facts: Any, content: Any) -> None:
     bar.n, bar.total, closed = facts
@@ -91,6 +99,7 @@ def _write_memory_file(file: Any, facts: Any, content: Any) -> None:
     file.seek(facts[1])
 
 
+_WEAK = WeakMapping()
 # A dead reference is made again to a set that nobody holds.
 _REFERENCE = SimpleKind(reduce=lambda obj: (weakref.ref, (set() if obj() is None else obj(),)))
 _MEMORY_FILE = SimpleKind(
@@ -120,7 +129,7 @@ for _name in (
 ):
     BY_NAME[_name] = VALUE
 for _name in ("weakref.WeakValueDictionary", "weakref.WeakKeyDictionary", "_weakrefset.WeakSet"):
-    BY_NAME[_name] = WeakMapping()
+    BY_NAME[_name] = _WEAK
 BY_NAME |= {
     "builtins.generator": stays("a generator", progress=_place_in_code),
     "builtins.coroutine": stays("a coroutine", progress=_place_in_code),

@@ -180,6 +180,7 @@ BY_NAME |= {
         content=lambda variable: variable.numpy(),
         numbers=lambda variable: variable.numpy(),
         reduce=_reduced_variable,
+        fixed=2,
     ),
     # Nobody changes a tensor: another one takes its place.
     "tensorflow.python.framework.ops.EagerTensor": SimpleKind(

@@ -53,6 +53,9 @@ class ViewOfMemoryKind(Kind):
         whole = obj.detach() if not now[0] and before[1] != now[1] else None
         return *now, whole
 
+    def fits(self, obj: Any, before: State, now: State) -> bool:
+        return len(before[0]) == len(now[0]) and before[1][0][0] == now[1][0][0]  # the type stays
+
     def write_state(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
         import torch
 
@@ -148,6 +151,9 @@ class MemoryKind(Kind):
     def content(self, obj: Any, before: Any, now: Any) -> Any:
         return changed_blocks(_bytes(obj), before[1] if before and before[0] == now[0] else (), now[1])
 
+    def fits(self, obj: Any, before: State, now: State) -> bool:
+        return bool(before[1][0] == now[1][0])  # what numpy looks at cannot be resized
+
     def write_state(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
         if obj.nbytes() != facts[0]:
             obj.resize_(facts[0])
@@ -184,13 +190,27 @@ def make_memory(data: bytes, device: str) -> Any:
     """Make memory with this content, on the same device where this machine has one."""
     import torch
 
-    place = torch.device(device)
-    if place.type == "cuda" and not (torch.cuda.is_available() and (place.index or 0) < torch.cuda.device_count()):
-        device = "cpu"
     make: Any = torch.UntypedStorage
-    memory = make(len(data), device=device)
+    memory = make(len(data), device=_device_here(device))
     _write(_whole(memory), data)
     return memory
+
+
+def _device_here(device: str) -> str:
+    import torch
+
+    place = torch.device(device)
+    here = place.type != "cuda" or (torch.cuda.is_available() and (place.index or 0) < torch.cuda.device_count())
+    return device if here else "cpu"
+
+
+def make_generator(state: bytes, device: str) -> Any:
+    """Make a generator of random numbers with this state, on the same device where this machine has one."""
+    import torch
+
+    generator = torch.Generator(_device_here(device))
+    generator.set_state(_tensor_of(state))
+    return generator
 
 
 #: Of tensors whose memory and gradient are kept elsewhere.
@@ -207,6 +227,7 @@ BY_NAME |= {
     "torch._C.Generator": SimpleKind(
         lambda generator: bytes(generator.get_state().numpy()),
         lambda generator, state, _: generator.set_state(_tensor_of(state)),
+        reduce=lambda generator: (make_generator, (bytes(generator.get_state().numpy()), str(generator.device))),
     ),
     "torch.utils.data.dataloader._BaseDataLoaderIter": stays(
         "an iterator of a DataLoader", progress=lambda iterator: iterator._num_yielded

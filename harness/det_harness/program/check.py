@@ -15,13 +15,13 @@ from det_harness.frameworks.base import harness_of
 from det_harness.program.reads import notices, unreadable
 from det_harness.program.runner import ProgramRunner, check_versions
 from det_harness.program.user_errors import describe
-from det_harness.program.values import decode
 from det_native.capture.bindings import imports_in
 from det_native.capture.failure import before
 from det_native.capture.names import check_bundle_names
+from det_native.capture.value_formats import decode
 from det_native.errors import DetError, Problem, ProblemsError, StorageError
 from det_native.frameworks import get_framework
-from det_native.inspection.objects import check_objects
+from det_native.heap.values import check_values
 from det_native.schema.job import CheckJob
 from det_native.schema.manifests import BundleManifest
 from det_native.schema.rest import BundleChecked, ProblemInfo
@@ -129,7 +129,7 @@ def _decode_values(bundle: BundleManifest, blobs: BlobStore) -> Iterator[Problem
     for entry in bundle.values:
         try:
             if entry.codec == "objects":
-                check_objects(blobs.read(entry.sha256))
+                check_values(blobs.read(entry.sha256))
             else:
                 decode(entry.codec, blobs.read(entry.sha256))
         except Exception as error:  # noqa: BLE001 (unpickling may raise anything)

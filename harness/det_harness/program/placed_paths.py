@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import io
 import os
 import sys
 import types
@@ -13,8 +14,8 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from typing import Any
 
-from det_harness.program.placed_values import PlacedValue
 from det_native.capture.program_paths import constant_names, place_of, put_places
+from det_native.heap.values import only_value, write_values
 from det_native.schema.manifests import BundleManifest
 
 
@@ -43,14 +44,17 @@ class PlacedPaths:
         return self._place(word)
 
     def value(self, value: Any) -> Any:
-        """Return a value that travelled with the paths that are there; what can be changed is, and stays the object."""
-        return PlacedValue(self._place_in_value).of(value) if self._places else value
+        """Return a value that travelled with the paths that are there."""
+        if not self._places:
+            return value
+        stream, _ = write_values({"value": value}, io.BytesIO)
+        return only_value(stream.getvalue(), self.path_in_value)
 
     def _place(self, text: str) -> str:
         found = place_of(text, self._places)
         return text if found is None else found[1] + text[len(found[0]) :]
 
-    def _place_in_value(self, text: str) -> str:
+    def path_in_value(self, text: str) -> str:
         """Return the place of a path in a value; of what did not travel it is where it was, if that is here."""
         place = self._place(text)
         stays = place != text and os.path.exists(text) and not os.path.lexists(place) and not _is_empty(text)

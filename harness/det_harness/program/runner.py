@@ -194,8 +194,7 @@ class ProgramRunner:
     def _bind(self, entries: Iterable[ValueEntry]) -> None:
         bound, names = [*entries], vars(self.module)
         with rng.preserved():  # a model that is built for its weights draws
-            bind(bound, names, self._read_blob)
-        names.update({entry.name: self.placed(names[entry.name]) for entry in bound if entry.name in names})
+            bind(bound, names, self._read_blob, self._places.path_in_value)
 
     def placed(self, value: Any) -> Any:
         """Return a value that travelled, with the paths of the notebook's folder as they are here."""

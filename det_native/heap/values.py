@@ -1,0 +1,311 @@
+"""Values of names as bytes, for a process that has run the same cells: what they share stays shared.
+
+Classes and functions of cells go by reference: the receiver has run their cells. What the names have there takes the
+state in place where that is wanted.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
+from functools import cached_property, reduce
+from typing import Any, TypeVar
+
+from det_native.heap.edges import OF_DET_NATIVE, Kind, full_name, kind_of
+from det_native.heap.graft import graft, graft_names
+from det_native.heap.kinds.instances import AttributesKind
+from det_native.heap.names import ROOTS
+from det_native.heap.pickling import HeapPickler
+from det_native.heap.snapshot import Snapshot
+from det_native.heap.stack import run_with_deep_stack
+from det_native.heap.unpacking import HeapUnpickler
+
+T = TypeVar("T")
+
+#: Called with each object that is pickled: what is pickled in its place, of code where the receiver has it, or None.
+Look = Callable[[Any], Any]
+#: The method by which an object of det_native's own travels, else than it is pickled.
+TRAVELS = "_det_travels"
+_LIBRARIES_WITH_PARTS = frozenset({"keras", "tf_keras", "tensorflow"})
+_MEMORY = frozenset({"numpy.ndarray", "torch.storage.UntypedStorage"})
+_LONGEST_PATH = 4_096  # characters; a longer text is data
+
+
+class AnotherBuildError(ValueError):
+    """The state of an object does not fit the one that is there; `name` has it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"`{name}` is of another build")
+        self.name = name
+
+
+def code_at(path: str) -> tuple[str, str]:
+    """Return what stands for a class or function that the receiver has under a name: ``Net``, ``Net.Part``."""
+    return "code", path
+
+
+def left_out(what: str) -> tuple[str, str]:
+    """Return what stands for an object that stays behind: what is in its place there keeps its state."""
+    return "missing", what
+
+
+class ValuePickler(HeapPickler):
+    """Pickles values of names; see :func:`write_values`.
+
+    With `only_state`, objects are pickled by their attributes, for others of their classes to take them; what cannot be
+    pickled is left out. Else nothing is left out: `missing` has what could not be pickled.
+    """
+
+    def __init__(self, output: Any, values: Mapping[str, Any], look: Look, *, only_state: bool) -> None:
+        super().__init__(output, Snapshot({}), (), exact=True, reopen=None)
+        self._values, self._look, self._only_state = values, look, only_state
+
+    def persistent_id(self, obj: Any) -> Any:
+        reference = self._look(obj)
+        if reference is not None:
+            return reference
+        if type(obj) is str:
+            # The parts of a reference are looked at, too: none may be a path.
+            return ("path", f"={obj}") if obj.startswith(("/", "~/")) and len(obj) < _LONGEST_PATH else None
+        if hasattr(type(obj), TRAVELS) or kind_of(obj) is OF_DET_NATIVE:
+            return None
+        reference = super().persistent_id(obj)
+        return left_out(kind_of(obj).stays) if reference == ("none", "") else reference
+
+    def reducer_override(self, obj: Any) -> Any:
+        if hasattr(type(obj), TRAVELS):
+            return getattr(type(obj), TRAVELS)(obj)
+        return obj.__reduce_ex__(5) if kind_of(obj) is OF_DET_NATIVE else super().reducer_override(obj)
+
+    def reduced_by_kind(self, obj: Any, kind: Kind) -> Any:
+        if type(obj).__module__.partition(".")[0] in _LIBRARIES_WITH_PARTS and id(obj) in self._parts:
+            return part_of, self._parts[id(obj)]
+        if self._only_state and isinstance(kind, AttributesKind):
+            return kind.reduced(obj)
+        if self._is_small_view(obj):
+            return kind.reduce(_alone(obj)) if hasattr(obj, "detach") else NotImplemented
+        return NotImplemented if type(kind) is AttributesKind else kind.reduce(obj)  # as the user's class says
+
+    @cached_property
+    def _reached(self) -> Snapshot:
+        return Snapshot({"": (dict(self._values), ROOTS)})
+
+    @cached_property
+    def _parts(self) -> dict[int, tuple[Any, int]]:
+        """By identity, the parts of models, each with the model that makes it."""
+        if self._only_state:
+            return {}
+        models = [
+            (kind.made_parts(obj), obj) for obj, kind in zip(self._reached.objects, self._reached.kinds, strict=True)
+        ]
+        parts: dict[int, tuple[Any, int]] = {}
+        for made, model in sorted(models, key=lambda model: len(model[0])):
+            parts |= {id(part): (model, place) for place, part in enumerate(made) if part is not model}
+        return parts
+
+    def _is_small_view(self, obj: Any) -> bool:
+        """Whether an array looks at a small part of memory of which no other part travels: it travels without that."""
+        memory = _memory(obj)
+        return memory is not None and id(memory) in self._memory_of_small_views
+
+    @cached_property
+    def _memory_of_small_views(self) -> set[int]:
+        reached = self._reached
+        views = [(obj, memory) for obj in reached.objects if (memory := _memory(obj)) is not None]
+        sizes: Counter[int] = Counter()
+        for view, memory in views:
+            sizes[id(memory)] += _bytes(view)
+        holders = Counter(id(child) for children in reached.children for child in children if id(child) in sizes)
+        only_views = Counter(id(memory) for _, memory in views)
+        return {
+            id(memory)
+            for _, memory in views
+            if only_views[id(memory)] == holders[id(memory)] and 2 * sizes[id(memory)] <= _bytes(memory)
+        }
+
+
+def _memory(array: Any) -> Any:
+    """Return the object whose memory an array of numpy or a tensor of PyTorch looks at, None if that is all its own."""
+    name = full_name(type(array))
+    looks = name == "torch.Tensor" or (name == "numpy.ndarray" and array.base is not None)
+    children = kind_of(array).read_state(array)[0] if looks else ()
+    return next((child for child in children[:1] if full_name(type(child)) in _MEMORY), None)
+
+
+def _alone(tensor: Any) -> Any:
+    return tensor.detach().clone().requires_grad_(tensor.requires_grad and tensor.is_leaf)
+
+
+def _bytes(array: Any) -> int:
+    size = array.nbytes
+    return int(size() if callable(size) else size)
+
+
+def part_of(model: Any, place: int) -> Any:
+    """Return the part of a model that was made again."""
+    return kind_of(model).made_parts(model)[place]
+
+
+def write_values(
+    values: Mapping[str, Any],
+    output: Callable[[], T],
+    look: Look = lambda obj: None,
+    *,
+    only_state: Collection[str] = (),
+) -> tuple[T, Sequence[tuple[Any, str]]]:
+    """Pickle values of names.
+
+    Parameters
+    ----------
+    values : mapping of str to object
+    output : callable
+        Returns what to write to.
+    look : callable
+        See :data:`Look`.
+    only_state : collection of str
+        Names of which only the state is pickled, for objects that are there.
+
+    Returns
+    -------
+    output
+    sequence of (object, str)
+        What could not be pickled and has been left out, with what it is.
+    """
+
+    def write() -> tuple[T, Sequence[tuple[Any, str]]]:
+        into = output()
+        pickler = ValuePickler(into, values, look, only_state=bool(only_state))
+        pickler.dump_all((sorted(only_state), dict(values)))
+        return into, [(obj, what) for obj, what, _ in pickler.missing]
+
+    return _at_any_depth(write)
+
+
+def _at_any_depth(job: Callable[[], T]) -> T:
+    try:
+        return job()  # in this thread, of which libraries keep what they are set to
+    except (RecursionError, pickle.PicklingError) as error:
+        if not isinstance(error.__cause__ or error, RecursionError):
+            raise
+    return run_with_deep_stack(job)
+
+
+class ValueUnpickler(HeapUnpickler):
+    """Reads what :class:`ValuePickler` has written; what goes wrong is raised."""
+
+    def __init__(self, content: bytes, names: Mapping[str, Any], place: Callable[[str], str]) -> None:
+        super().__init__(io.BytesIO(content), Snapshot({}), reopen=False)
+        self._names, self._place = names, place
+
+    def persistent_load(self, reference: Any) -> Any:
+        kind, what, *_ = reference
+        if kind == "path":
+            return self._place(what[1:])
+        if kind == "code":
+            name, *attributes = what.split(".")
+            return reduce(getattr, attributes, self._names[name])
+        return super().persistent_load(reference)
+
+    def _say(self, sentence: str) -> None:
+        raise pickle.UnpicklingError(sentence)
+
+    def make(self, function: Any, *arguments: Any) -> Any:
+        return function(*arguments)
+
+
+def read_values(
+    content: bytes, names: Mapping[str, Any], place: Callable[[str], str] = str
+) -> tuple[list[str], dict[str, Any]]:
+    """Return the names of which there is only the state, and all values, made anew.
+
+    Parameters
+    ----------
+    content : bytes
+    names : mapping
+        Of the program, with its classes and functions.
+    place : callable
+        Gives the path that is used here instead of one.
+    """
+    only_state, values = _at_any_depth(lambda: ValueUnpickler(content, names, place).load_all())
+    return only_state, values
+
+
+def put_values(
+    content: bytes, names: MutableMapping[str, Any], wanted: Mapping[str, bool], place: Callable[[str], str] = str
+) -> None:
+    """Bind names to their values.
+
+    Parameters
+    ----------
+    content : bytes
+        Of :func:`write_values`.
+    names : mapping
+        Of the program.
+    wanted : mapping of str to bool
+        The names to bind, and whether the object that one has takes the state in place.
+    place : callable
+        Gives the path that is used here instead of one.
+
+    Raises
+    ------
+    AnotherBuildError
+        If an object cannot take the state that travelled.
+    """
+    only_state, values = read_values(content, names, place)
+    values = {name: value for name, value in values.items() if name in wanted}
+    there = {name: names[name] for name in values if wanted[name] and name in names}
+    before = dict(there)
+    sentences = graft_names(there, values) if there else there.update(values)
+    if sentences:
+        raise AnotherBuildError(sentences[0].partition("`")[2].partition("`")[0])
+    for name in values:
+        if name in only_state and there[name] is not before.get(name, there):
+            raise AnotherBuildError(name)
+    names.update(there)
+
+
+def only_value(content: bytes, place: Callable[[str], str] = str) -> Any:
+    """Return the value of a pickle that has one, made anew."""
+    (value,) = read_values(content, {}, place)[1].values()
+    return value
+
+
+def put_only_state(content: bytes, value: Any) -> bool:
+    """Give an object the state of a pickle that has one; return whether it could take it."""
+    result, sentences = graft(value, only_value(content))
+    return result is value and not sentences
+
+
+def check_values(content: bytes) -> None:
+    """Load what can be loaded without the program: what is made of its classes is not.
+
+    Raises
+    ------
+    Exception
+        Whatever loading raises that no class of the program has a part in.
+    """
+    reader = _WithoutProgram(content, {}, str)
+    try:
+        reader.load_all()
+    except Exception:
+        if not reader.needs_program:
+            raise
+
+
+class _WithoutProgram(ValueUnpickler):
+    needs_program = False
+
+    def persistent_load(self, reference: Any) -> Any:
+        if reference[0] == "code":
+            self.needs_program = True
+            return _OfProgram
+        return super().persistent_load(reference)
+
+
+class _OfProgram:
+    """Stands for a class of the program, or an object."""
+
+    def __new__(cls, *_: Any, **__: Any) -> _OfProgram:
+        return object.__new__(cls)
