@@ -144,6 +144,10 @@ class Table:
         self._places: list[tuple[str, str, int]] = [("", "", number) for number in range(self.snapshot.first)]
         self._hidden: set[int] = set()
         self._rest: dict[str, Fingerprint] = {}
+        for number in range(self.snapshot.first, len(self.snapshot.objects)):
+            self._places.append(self._place_of(number))
+            is_single = number < MOST_ENTRIES
+            self._keys.append(self._key(self.snapshot.parents[number], self.snapshot.label(number)) if is_single else "")
         for number in range(self.snapshot.first):
             self._take_values(number)
         for number in range(self.snapshot.first, len(self.snapshot.objects)):
@@ -154,17 +158,13 @@ class Table:
     def _take(self, number: int) -> None:
         snapshot = self.snapshot
         parent, obj, kind = snapshot.parents[number], snapshot.objects[number], snapshot.kinds[number]
-        place = self._place_of(number)
-        self._places.append(place)
+        place, key = self._places[number], self._keys[number]
         if number >= MOST_ENTRIES:
-            self._keys.append("")
             self._take_rest(number, place[0])
             return
-        label, kinds_of_parent = snapshot.label(number), snapshot.kinds[parent]
-        self._keys.append(key := self._key(parent, label))
         if isinstance(obj, type | types.FunctionType) and not is_users(obj):
             return
-        if parent in self._hidden or kinds_of_parent.is_alone:
+        if parent in self._hidden or snapshot.kinds[parent].is_alone:
             self._hidden.add(number)
             return
         labels = snapshot.labels_of(number)
@@ -317,8 +317,8 @@ class Table:
     def _link(self, number: int, label: Any, child: Any, links: Fingerprint) -> None:
         snapshot = self.snapshot
         there = snapshot.numbers.get(id(child))
-        if there is None or snapshot.kinds[there].stays or there >= len(self._keys):
-            return  # the way to it leads through this object, or it is not compared
+        if there is None or snapshot.kinds[there].stays or there >= MOST_ENTRIES:
+            return
         if snapshot.parents[there] != number or snapshot.label(there) != label:
             links.both(f"{label!r} {self._keys[there]}")
 

@@ -111,6 +111,13 @@ class ExceptionKind(AttributesKind):
         return type(obj).__new__, (type(obj), *obj.args), dict(vars(obj)), None, None, write_new
 
 
+class MemberKind(AttributesKind):
+    """A member of an ``Enum``: there is one of each, which its class has."""
+
+    def reduce(self, obj: Any) -> Any:
+        return NotImplemented
+
+
 def _attributes_of(obj: Any) -> dict[str, Any]:
     try:
         attributes = object.__getattribute__(obj, "__dict__")
@@ -267,4 +274,4 @@ def _kind_of_class(cls: type) -> Kind:
 
 
 FALLBACK.append(_kind_of_class)
-BY_NAME |= {"builtins.BaseException": ExceptionKind(), "functools.partial": ReduceKind}
+BY_NAME |= {"builtins.BaseException": ExceptionKind(), "enum.Enum": MemberKind(), "functools.partial": ReduceKind}

@@ -26,6 +26,7 @@ from det_native.schema.proof import CallProof, Input, Role
 
 _NAMED = 4  # values of one object that are named one by one
 _DAY = 86_400.0
+_LEAST_CLOCK = 600.0
 
 
 class Comparison:
@@ -131,7 +132,7 @@ class Comparison:
         still = {
             key
             for key, (there, _) in self._found.items()
-            if (here := after.get(key)) is None or (differs(there, here) and not is_rounding(there, here))
+            if (here := after.get(key)) is not None and differs(there, here) and not is_rounding(there, here)
         }
         right: dict[str, Difference] = {}
         wrong: dict[str, Difference] = {}
@@ -255,7 +256,7 @@ def _is_drawn(here: Any, there: Any) -> bool:
         return True
     if type(here) is type(there) and type(here) in (int, float):
         clocks = [time.time() * unit for unit in (1.0, 1e3, 1e6, 1e9)]
-        clocks += [] if float(here).is_integer() else [time.perf_counter()]
+        clocks += [time.perf_counter()] if here > _LEAST_CLOCK and not float(here).is_integer() else []
         # Both were read within a day before now, in the unit of that clock.
         return any(max(abs(now - here), abs(now - there)) < _DAY * max(now / time.time(), 1.0) for now in clocks)
     return False
