@@ -275,6 +275,7 @@ class Table:
             if isinstance(part, str):
                 into.both(self._texts.of(part))
             elif part.dtype.kind in "fc":
+                into.exact.update(part.tobytes())
                 into.numbers(part)
             else:
                 into.both(f"{part.dtype} {part.shape} {digest(part.tobytes())}")

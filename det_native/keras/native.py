@@ -36,13 +36,14 @@ from det_native.keras.values import number_of
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.lengths import Length, Unit
 from det_native.schema.manifests import Framework
-from det_native.schema.proof import Input
+from det_native.schema.proof import Input, Role
 
 logger = logging.getLogger("det_native")
 
 DEFAULT_BATCH_SIZE = 32
 # What says how the data are used; lengths and the size of batches are the configuration's.
 _COMPARED_ARGUMENTS = ("validation_split", "shuffle", "validation_steps", "validation_batch_size", "validation_freq")
+_OF_MODEL: dict[str, Role] = {"optimizer": "optimizer", "loss": "loss"}
 QUEUE_ARGUMENTS = ("max_queue_size", "workers", "use_multiprocessing")
 
 
@@ -177,8 +178,10 @@ class FitCall:
         for callback in self.callbacks():
             given[_title_of(callback, given)] = Input(callback, "callback")
         given["the model"] = Input(self.model, "layers")
-        for part, role in (("optimizer", "optimizer"), ("loss", "loss")):
-            given[f"the {part}"] = Input(getattr(self.model, part, None), role)
+        for part, role in _OF_MODEL.items():
+            value = getattr(self.model, part, None)
+            if value is not None and not isinstance(value, str):  # a text is the model's own
+                given[f"the {part}"] = Input(value, role)
         return {part: each for part, each in given.items() if each.value is not None}
 
     def _give(self, name: str, value: Any) -> None:

@@ -60,16 +60,15 @@ class KerasKind(TrackableKind):
     def reduce(self, obj: Any) -> Any:
         return reduced_model(obj) if _is_model(obj) else self.reduced(obj, make_keras)
 
+    def reduced_alone(self, obj: Any) -> Any:
+        return self.reduced(obj, make_keras)
+
     def made_parts(self, obj: Any) -> Sequence[Any]:
         return parts_of_model(obj) if _is_model(obj) else ()
 
 
 def _is_model(obj: Any) -> bool:
     return hasattr(type(obj), "from_config") and hasattr(obj, "_compile_was_called")
-
-    def reduced_alone(self, obj: Any) -> Any:
-        return self.reduced(obj, make_keras)
-
 
 def make_keras(cls: type) -> Any:
     """Make an empty object of one of Keras's classes."""
