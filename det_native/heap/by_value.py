@@ -39,16 +39,20 @@ def pack_roots(table: Table, limit: int, *, folder: str) -> bytes:
         The folder of the user's files: its paths are those of the reader's working directory.
     """
     snapshot = table.snapshot
-    namespace = snapshot.objects[1]
+    functions = [
+        (number, obj)
+        for number, obj in enumerate(snapshot.objects)
+        if isinstance(obj, types.FunctionType) and obj.__module__ == "__main__"
+    ]
     names = {
         label[1]: child
-        for number, obj in enumerate(snapshot.objects)
-        if isinstance(obj, types.FunctionType) and obj.__globals__ is namespace
+        for number, _ in functions
         for label, child in zip(snapshot.facts[number], snapshot.children[number], strict=True)
         if type(label) is tuple and label[0] == READS
     }
     output = Output(limit)
-    pickler = _Pickler(output, namespace, {id(obj) for obj in _largest(snapshot, limit)}, table.secrets, folder)
+    pickler = _Pickler(output, {id(obj) for obj in _largest(snapshot, limit)}, table.secrets, folder)
+    pickler.namespaces = {id(function.__globals__) for _, function in functions}
     run_with_deep_stack(lambda: pickler.dump_all((table.given, names)))
     return pickle.dumps((sys.version_info[:2], pickler.ways, output.parts), protocol=5) if output.parts else b""
 
@@ -90,16 +94,18 @@ def _largest(snapshot: Snapshot, limit: int) -> list[Any]:
 class _Pickler(HeapPickler):
     """Pickles by value everything but the names of the program."""
 
-    def __init__(
-        self, output: Output, namespace: Any, dropped: Collection[int], secrets: Collection[str], folder: str
-    ) -> None:
-        super().__init__(output, Snapshot({"namespace": (namespace, KEPT)}), (), exact=True, reopen=None)
+    def __init__(self, output: Output, dropped: Collection[int], secrets: Collection[str], folder: str) -> None:
+        super().__init__(output, Snapshot({"namespace": ({}, KEPT)}), (), exact=True, reopen=None)
+        #: Identities of the names of the program.
+        self.namespaces: set[int] = set()
         self._folder = f"{folder}{os.sep}"
         self._dropped, self._secrets = dropped, secrets
 
     def persistent_id(self, obj: Any) -> Any:
         if id(obj) in self._dropped:
             return "missing", TOO_LARGE
+        if type(obj) is dict and id(obj) in self.namespaces:
+            return "at", self.way(1)
         if type(obj) is str and obj in self._secrets:
             return "missing", "secret"
         reference = super().persistent_id(obj)

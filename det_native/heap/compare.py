@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 import re
+import sys
 import tempfile
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +15,7 @@ from det_native.heap.digests import digest
 from det_native.heap.edges import ATOMS, KEPT, UNREADABLE, Kind, is_value, stable_digest
 from det_native.heap.kinds.functions import READS, ReadGeneratorKind, ReadingKind
 from det_native.heap.names import ROOTS
-from det_native.heap.ownership import is_users
+from det_native.heap.ownership import is_users, is_users_module
 from det_native.heap.roots import LOOP
 from det_native.heap.rounding import Fingerprint, agree
 from det_native.heap.snapshot import Snapshot, as_written
@@ -130,7 +131,9 @@ class Table:
     ) -> None:
         self.given = dict(given)
         roots = {"namespace": ({} if namespace is None else namespace, KEPT), "given": (self.given, ROOTS)}
-        kept = dict.fromkeys(map(id, skipped), KEPT)
+        # The files of the user's modules are the same; what code reads of them is found by its name.
+        modules = [module for name, module in [*sys.modules.items()] if name != "__main__" and is_users_module(name)]
+        kept = dict.fromkeys(map(id, (*skipped, *modules)), KEPT)
         self.snapshot = Snapshot(roots, kept, _SPECIAL, most_bytes)
         self.entries: dict[str, Entry] = {}
         self.numbers: dict[str, list[int]] = {}
@@ -142,6 +145,7 @@ class Table:
         self._keys: list[str] = [""] * self.snapshot.first
         #: By number: part, path, and which object is shown for it.
         self._places: list[tuple[str, str, int]] = [("", "", number) for number in range(self.snapshot.first)]
+        self._shown: dict[str, Any] = {}
         self._hidden: set[int] = set()
         self._rest: dict[str, Fingerprint] = {}
         for number in range(self.snapshot.first, len(self.snapshot.objects)):
@@ -154,6 +158,10 @@ class Table:
             self._take(number)
         for part, fingerprint in self._rest.items():
             self._enter(f"{_REST}{part}", part, " and what is behind its first parts", "", fingerprint, "")
+        # In words when all secrets are known.
+        words = {id(obj): self._in_words(obj) for obj in self._shown.values()}
+        for key, obj in self._shown.items():
+            self.entries[key] = self.entries[key]._replace(text=words[id(obj)])
 
     def _take(self, number: int) -> None:
         snapshot = self.snapshot
@@ -190,16 +198,15 @@ class Table:
         path: str,
         cls: str,
         fingerprint: Fingerprint,
-        text: str,
+        text: Any,
         links: Fingerprint | None = None,
         source: str = "",
         shown: int = 0,
     ) -> None:
-        if shown:
-            text = self._in_words(self.snapshot.objects[shown])
+        self._shown[key] = self.snapshot.objects[shown] if shown else text
         rounding = fingerprint.loose.hexdigest(), fingerprint.blocks.written()
         link = links.exact.hexdigest() if links is not None else ""
-        self.entries[key] = Entry(part, path, cls, fingerprint.exact.hexdigest(), rounding, link, text, source)
+        self.entries[key] = Entry(part, path, cls, fingerprint.exact.hexdigest(), rounding, link, "", source)
 
     def _in_words(self, value: Any) -> str:
         try:
@@ -249,7 +256,7 @@ class Table:
             part = str(label) if is_root else self._read_by(number, label[1])
             fingerprint = Fingerprint()
             self._value(value, str(label) if is_root else label[1], fingerprint)
-            self._enter(key, part, "", type(value).__qualname__, fingerprint, self._in_words(value))
+            self._enter(key, part, "", type(value).__qualname__, fingerprint, value)
             self.holders[key] = number, label
 
     def _say_unread(self, number: int, place: tuple[str, str, int]) -> None:

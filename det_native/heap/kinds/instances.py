@@ -234,6 +234,10 @@ class ReduceKind(Kind):
         self.in_place = hasattr(cls, "__setstate__")
         # Pickles of libraries may have in them what differs from process to process.
         self.compared = cls.__module__ in ("builtins", "itertools")
+        self._is_data = self.compared or not hasattr(cls, "__next__")
+
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        return (labels, children, facts) if self._is_data and facts is not None else None
 
     def read_state(self, obj: Any) -> State:
         children = [child for child in gc.get_referents(obj) if not isinstance(child, type | str)]

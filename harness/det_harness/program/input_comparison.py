@@ -17,14 +17,14 @@ from det_harness.program.input_difference import Difference, is_array
 from det_native.heap.by_value import unpack_roots
 from det_native.heap.clock_texts import is_same_shape
 from det_native.heap.compare import Entry, Table, differences, differs, is_rounding
-from det_native.heap.edges import is_same_child, is_value
+from det_native.heap.edges import NamedKind, is_same_child, is_value
 from det_native.heap.kinds.functions import READS
 from det_native.heap.roots import roots_of_call
 from det_native.heap.same_state import WHOLE, give_state
 from det_native.heap.words import describe
 from det_native.schema.proof import CallProof, Input, Role
 
-_NAMED = 4  # values of one object that are named one by one
+_NAMED = 3  # values of one object that are named one by one
 _DAY = 86_400.0
 _LEAST_CLOCK = 600.0
 
@@ -72,6 +72,9 @@ class Comparison:
         self._inputs: dict[str, Input] = payload.inputs()
         self._namespace = roots_of_call()[0]
         self._here = self._table(self._inputs)
+        self._roots = {
+            entry.part: self._value(key) for key, entry in self._here.entries.items() if not entry.path and entry.cls
+        }
         #: The differing addresses that are looked at, with both sides.
         self._found: dict[str, tuple[Entry, Entry]] = {}
         self._only_one_side: list[Difference] = []
@@ -94,7 +97,7 @@ class Comparison:
                 self.rounded.append(there.title)
             elif is_fresh or self._role(there) != "weights":
                 self._found[key] = there, here
-                self.early |= {there.title, _title(there, self._role(there))} if key in self._early_keys else set()
+                self.early |= {there.title, self._title(there)} if key in self._early_keys else set()
         if is_exact:
             self._only_one_side += self._vanished()
 
@@ -139,7 +142,27 @@ class Comparison:
         for key in self._found:
             for difference in before[key] if not self._is_in_replaced(key) else ():
                 (wrong if key in still else right).setdefault(difference.title, difference)
-        return [one for title, one in right.items() if title not in wrong], [*wrong.values(), *self._only_one_side]
+        settled = [difference for title, difference in right.items() if title not in wrong]
+        return [*self._collected(settled)], [*wrong.values(), *self._only_one_side]
+
+    def _collected(self, differences: list[Difference]) -> Iterator[Difference]:
+        """Yield one difference for each input of which many parts differ."""
+        parts = sorted({there.part for there, _ in self._found.values()}, key=len, reverse=True)
+        by_part: dict[str, list[Difference]] = {}
+        for difference in differences:
+            part = next((part for part in parts if difference.title.startswith(part)), difference.title)
+            by_part.setdefault(part, []).append(difference)
+        whole = {entry.part: (entry, key) for key, entry in self._there.items() if not entry.path}
+        for part, several in by_part.items():
+            if len(several) <= _NAMED or part not in whole:
+                yield from several
+                continue
+            there, key = whole[part]
+            here = self._here.entries.get(key, there)
+            drawn = all(difference.is_drawn for difference in several)
+            sides = here.text, there.text
+            yield Difference(part, several[0].name, several[0].role, sides, there.cls, several[0].value, False, drawn)
+            self.early |= {part} if all(difference.title in self.early for difference in several) else set()
 
     def _notebooks_table(self) -> Table:
         assert self._proof.inputs is not None
@@ -185,17 +208,22 @@ class Comparison:
         role = self._role(there)
         name = self._names.get(there.part) or there.part.partition(", read by ")[0] * (role == "variable")
         value = self._value(key)
+        root = self._roots.get(there.part)
+        if hasattr(root, "state_dict") or hasattr(root, "get_weights"):
+            value = root  # which travels as a whole
         if there.part.startswith("the function "):
             name = there.part.rpartition(".")[2].rpartition(" ")[2]
         values = [] if theirs is None or role == "weights" else [*self._differing_values(key, theirs)]
-        for step, mine, other in values if len(values) <= _NAMED else ():
+        drawn = [_is_drawn(mine, other) or (type(other) is int and other in self._processes) for _, mine, other in values]
+        if not 0 < len(values) <= _NAMED or any(step is None for step, _, _ in values):
+            sides, is_drawn = (here.text, there.text), bool(values) and all(drawn)
+            yield Difference(self._title(there), name, role, sides, there.cls, value, bool(there.path), is_drawn)
+            return
+        for (step, mine, other), is_drawn in zip(values, drawn, strict=True):
             title, sides = f"{there.title}{step}", (describe(mine), describe(other))
+            self.early |= {title} if key in self._early_keys else set()
             cls, is_part = type(mine).__qualname__, bool(there.path or step)
-            drawn = _is_drawn(mine, other) or (type(other) is int and other in self._processes)
-            yield Difference(title, name, role, sides, cls, value, is_part, drawn)
-        if not 0 < len(values) <= _NAMED:
-            sides = here.text, there.text
-            yield Difference(_title(there, role), name, role, sides, there.cls, value, bool(there.path))
+            yield Difference(title, name, role, sides, cls, value, is_part, is_drawn)
 
     def _value(self, key: str) -> Any:
         snapshot = self._here.snapshot
@@ -205,7 +233,7 @@ class Comparison:
         parent = snapshot.parents[number]
         return snapshot.objects[parent if snapshot.kinds[parent].is_whole else number]
 
-    def _differing_values(self, key: str, theirs: Table) -> Iterator[tuple[str, Any, Any]]:
+    def _differing_values(self, key: str, theirs: Table) -> Iterator[tuple[str | None, Any, Any]]:
         """Yield the plain values in an object that differ: the way to each, what is here, and what the notebook has."""
         if key in self._here.holders and key in theirs.holders:
             yield "", _held(self._here, key), _held(theirs, key)
@@ -223,7 +251,14 @@ class Comparison:
         for label, value in held.items():
             if is_value(value) and is_value(wanted[label]) and not is_same_child(value, wanted[label]):
                 if not (type(label) is tuple and label[0] == READS) and type(value) is not types.CodeType:
-                    yield kind.step(label), value, wanted[label]
+                    is_named = type(label) is str or isinstance(kind, NamedKind)  # a place in a list says little
+                    yield kind.step(label) if is_named else None, value, wanted[label]
+
+    def _title(self, entry: Entry) -> str:
+        given = self._inputs.get(entry.part)
+        if given is not None and self._role(entry) == "weights":
+            return entry.part if given.role == "weights" else f"{entry.part}'s weights"
+        return entry.title
 
     def _role(self, entry: Entry) -> Role:
         given = self._inputs.get(entry.part)
@@ -242,10 +277,6 @@ def _held(table: Table, key: str) -> Any:
     number, label = table.holders[key]
     snapshot = table.snapshot
     return dict(zip(snapshot.labels_of(number), snapshot.children[number], strict=True))[label]
-
-
-def _title(entry: Entry, role: Role) -> str:
-    return f"{entry.part}'s weights" if role == "weights" and entry.path else entry.title
 
 
 def _is_drawn(here: Any, there: Any) -> bool:
