@@ -123,4 +123,3 @@ class _Unpickler(HeapUnpickler):
         if function is types.CodeType and not self.reads_code:
             return Missing("code of another version of Python")
         return super().make(function, *arguments)
-

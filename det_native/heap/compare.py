@@ -151,7 +151,9 @@ class Table:
         for number in range(self.snapshot.first, len(self.snapshot.objects)):
             self._places.append(self._place_of(number))
             is_single = number < MOST_ENTRIES
-            self._keys.append(self._key(self.snapshot.parents[number], self.snapshot.label(number)) if is_single else "")
+            self._keys.append(
+                self._key(self.snapshot.parents[number], self.snapshot.label(number)) if is_single else ""
+            )
         for number in range(self.snapshot.first):
             self._take_values(number)
         for number in range(self.snapshot.first, len(self.snapshot.objects)):
@@ -333,7 +335,9 @@ class Table:
     def _numbers_of(self, number: int) -> Any:
         snapshot = self.snapshot
         try:
-            numbers = snapshot.kinds[number].numbers(snapshot.objects[number], snapshot.objects[snapshot.parents[number]])
+            numbers = snapshot.kinds[number].numbers(
+                snapshot.objects[number], snapshot.objects[snapshot.parents[number]]
+            )
         except Exception:  # noqa: BLE001 (of a library)
             return None
         return numbers if hasattr(numbers, "dtype") and hasattr(numbers, "shape") else None
@@ -385,7 +389,7 @@ class _Texts:
     def __init__(self, folder: str) -> None:
         folders = (folder, os.path.realpath(folder)) if folder else ()
         self._folders = [*dict.fromkeys((*folders, os.getcwd(), os.path.realpath(os.getcwd())))]
-        temporary = {tempfile.gettempdir(), os.path.realpath(tempfile.gettempdir()), "/tmp"}  # noqa: S108 (a text)
+        temporary = {tempfile.gettempdir(), os.path.realpath(tempfile.gettempdir()), "/tmp"}
         self._temporary = re.compile(f"(?:{'|'.join(map(re.escape, temporary))})/[^'\"\\s]*")
 
     def of(self, value: Any) -> str:

@@ -11,7 +11,6 @@ from det_native.heap.kinds.functions import READS
 from det_native.heap.pickling import short
 from det_native.heap.snapshot import Snapshot
 
-
 #: Stands for all that an object holds, but for the variables that a function reads.
 WHOLE = "whole"
 
@@ -64,7 +63,11 @@ class _Transfer:
         while self._unfilled:
             number = self._unfilled.pop()
             there = self._there
-            obj, kind, before = there.objects[number], there.kinds[number], (there.children[number], there.facts[number])
+            obj, kind, before = (
+                there.objects[number],
+                there.kinds[number],
+                (there.children[number], there.facts[number]),
+            )
             try:
                 now = [*map(self._translated, before[0])], before[1]
                 kind.write_state(obj, *kind.difference(obj, before, now, lambda child: False))
@@ -80,10 +83,13 @@ class _Transfer:
         held = dict(zip(here.labels_of(match), before[0], strict=True)) if labels != {WHOLE} or _reads(facts) else {}
         wanted = dict(zip(there.labels_of(number), children, strict=True)) if held else {}
         if WHOLE not in labels:
-            now = [
-                self._translated(wanted[label]) if label in labels and label in wanted else child
-                for label, child in held.items()
-            ], before[1]
+            now = (
+                [
+                    self._translated(wanted[label]) if label in labels and label in wanted else child
+                    for label, child in held.items()
+                ],
+                before[1],
+            )
         elif _reads(facts) or _reads(before[1]):
             own = {label: self._translated(child) for label, child in wanted.items() if not _is_read(label)}
             reads = {label: child for label, child in held.items() if _is_read(label)}

@@ -12,9 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 VERSION = 8
 
 # What an input is to the training; variables are those that functions read.
-Role = Literal[
-    "data", "weights", "layers", "optimizer", "loss", "metrics", "loader", "code", "callback", "variable"
-]
+Role = Literal["data", "weights", "layers", "optimizer", "loss", "metrics", "loader", "code", "callback", "variable"]
 
 
 @dataclass(frozen=True)

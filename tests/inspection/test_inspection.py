@@ -16,6 +16,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from det_native.proof.call import Severity, differences, facts_of
+from det_native.proof.content import content_of
+from det_native.proof.leaves import leaves_of
 from matplotlib.figure import Figure
 from sklearn.preprocessing import StandardScaler
 
@@ -25,9 +28,6 @@ from det_native.capture.value_formats import size_of
 from det_native.inspection import registry
 from det_native.inspection.registry import adapter_of
 from det_native.inspection.streams import current_streams, decoded, encoded, put_back
-from det_native.proof.call import Severity, differences, facts_of
-from det_native.proof.content import content_of
-from det_native.proof.leaves import leaves_of
 from det_native.schema.proof import CallProof
 
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-
 from det_native.keras.compared import code_of, inputs_of_model, settings_of_callback
 from det_native.proof.call import Severity, differences, facts_of
 from det_native.proof.content import content_of
 from det_native.proof.lookups import read_by
 from det_native.proof.words import describe
+
 from det_native.schema.proof import CallProof
 
 pytestmark = pytest.mark.slow

@@ -32,7 +32,9 @@ _SET_BY_FIT = frozenset({"model", "_model", "params", "validation_data", "_chief
 
 
 # What a use of an object sets, and what says where it is.
-_OF_ITS_USE = frozenset(["_name", "name", "_keras_api_names", "_keras_api_names_v1", "_build_input_shape", "_jit_compile"])
+_OF_ITS_USE = frozenset(
+    ["_name", "name", "_keras_api_names", "_keras_api_names_v1", "_build_input_shape", "_jit_compile"]
+)
 _COUNTER = re.compile(r"_\d+(?=$|[/:])")
 
 
@@ -69,6 +71,7 @@ class KerasKind(TrackableKind):
 
 def _is_model(obj: Any) -> bool:
     return hasattr(type(obj), "from_config") and hasattr(obj, "_compile_was_called")
+
 
 def make_keras(cls: type) -> Any:
     """Make an empty object of one of Keras's classes."""

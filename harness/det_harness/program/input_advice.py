@@ -82,7 +82,9 @@ def _of_data(data: Sequence[Difference], program: Program) -> Iterator[str]:
 
 def _is_object_with_state(difference: Difference) -> bool:
     """Whether a variable holds a model, an optimizer or the like, which travels if the user names it."""
-    return bool(difference.name) and (hasattr(difference.value, "state_dict") or hasattr(difference.value, "get_weights"))
+    return bool(difference.name) and (
+        hasattr(difference.value, "state_dict") or hasattr(difference.value, "get_weights")
+    )
 
 
 def _can_be_sent(difference: Difference) -> bool:

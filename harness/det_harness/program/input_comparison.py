@@ -108,10 +108,10 @@ class Comparison:
         for part in self._parts:
             if part not in self._inputs and part in there:
                 sides = "nothing", there[part].text
-                yield Difference(part, self._names.get(part, ""), "data", sides, there[part].cls)
+                yield Difference(part, part, self._names.get(part, ""), "data", sides, there[part].cls)
         for part, given in self._inputs.items():
             if part not in self._parts and given.role == "data" and part in here:
-                yield Difference(part, "", "data", (here[part].text, "nothing"), here[part].cls, given.value)
+                yield Difference(part, part, "", "data", (here[part].text, "nothing"), here[part].cls, given.value)
 
     def put_right(self) -> tuple[list[Difference], list[Difference]]:
         """Give the call the notebook's state where it differs; return what is right now, and what is not."""
@@ -147,11 +147,9 @@ class Comparison:
 
     def _collected(self, differences: list[Difference]) -> Iterator[Difference]:
         """Yield one difference for each input of which many parts differ."""
-        parts = sorted({there.part for there, _ in self._found.values()}, key=len, reverse=True)
         by_part: dict[str, list[Difference]] = {}
         for difference in differences:
-            part = next((part for part in parts if difference.title.startswith(part)), difference.title)
-            by_part.setdefault(part, []).append(difference)
+            by_part.setdefault(difference.part, []).append(difference)
         whole = {entry.part: (entry, key) for key, entry in self._there.items() if not entry.path}
         for part, several in by_part.items():
             if len(several) <= _NAMED or part not in whole:
@@ -161,7 +159,7 @@ class Comparison:
             here = self._here.entries.get(key, there)
             drawn = all(difference.is_drawn for difference in several)
             sides = here.text, there.text
-            yield Difference(part, several[0].name, several[0].role, sides, there.cls, several[0].value, False, drawn)
+            yield Difference(part, part, several[0].name, several[0].role, sides, there.cls, several[0].value, drawn)
             self.early |= {part} if all(difference.title in self.early for difference in several) else set()
 
     def _notebooks_table(self) -> Table:
@@ -198,7 +196,9 @@ class Comparison:
         """Whether an object is a part of one that is of another class here, of which all differs."""
         there = self._found[key][0]
         return any(
-            other.cls != here.cls and other.part == there.part and other.path != there.path
+            other.cls != here.cls
+            and other.part == there.part
+            and other.path != there.path
             and there.path.startswith(other.path)
             for other, here in self._found.values()
         )
@@ -214,16 +214,17 @@ class Comparison:
         if there.part.startswith("the function "):
             name = there.part.rpartition(".")[2].rpartition(" ")[2]
         values = [] if theirs is None or role == "weights" else [*self._differing_values(key, theirs)]
-        drawn = [_is_drawn(mine, other) or (type(other) is int and other in self._processes) for _, mine, other in values]
+        drawn = [
+            _is_drawn(mine, other) or (type(other) is int and other in self._processes) for _, mine, other in values
+        ]
         if not 0 < len(values) <= _NAMED or any(step is None for step, _, _ in values):
             sides, is_drawn = (here.text, there.text), bool(values) and all(drawn)
-            yield Difference(self._title(there), name, role, sides, there.cls, value, bool(there.path), is_drawn)
+            yield Difference(there.part, self._title(there), name, role, sides, there.cls, value, is_drawn)
             return
         for (step, mine, other), is_drawn in zip(values, drawn, strict=True):
             title, sides = f"{there.title}{step}", (describe(mine), describe(other))
             self.early |= {title} if key in self._early_keys else set()
-            cls, is_part = type(mine).__qualname__, bool(there.path or step)
-            yield Difference(title, name, role, sides, cls, value, is_part, is_drawn)
+            yield Difference(there.part, title, name, role, sides, type(mine).__qualname__, value, is_drawn)
 
     def _value(self, key: str) -> Any:
         snapshot = self._here.snapshot

@@ -20,8 +20,8 @@ class Difference:
 
     Attributes
     ----------
-    title : str
-        As messages call it.
+    part, title : str
+        Which input it is a part of, and the way to it from there, as messages call them.
     name : str
         The notebook's variable that leads to it; empty if none does.
     role : str
@@ -31,25 +31,36 @@ class Difference:
         The full name of its class.
     value : object
         What is here.
-    is_part : bool
-        Whether it is in what the variable holds, and not that itself.
     is_drawn : bool
         Whether a clock or entropy has made it.
     """
 
+    part: str
     title: str
     name: str
     role: Role
     sides: tuple[str, str]
     cls: str
     value: Any = None
-    is_part: bool = False
     is_drawn: bool = False
 
     @property
     def is_decisive(self) -> bool:
         """Whether the training is another one."""
         return self.role in _DECISIVE or (self.role == "variable" and is_data(self.cls))
+
+    @property
+    def is_part(self) -> bool:
+        """Whether it is in an input, and not that itself."""
+        return self.title != self.part
+
+    @property
+    def heading(self) -> str:
+        """The name that leads to it, and the input."""
+        if not self.name or self.part.startswith((self.name, "the function")):
+            return self.title
+        way = self.title.removeprefix(self.part) if self.title.startswith((f"{self.part}.", f"{self.part}[")) else ""
+        return f"{self.name}{way} ({self.title if not way else self.part})"
 
     @property
     def text(self) -> str:

@@ -192,11 +192,11 @@ class InputCheck:
 
     def _row(self, difference: Difference, how: str, note: str) -> CaptureRow:
         made = self._made_in(difference.name)
-        return CaptureRow(what=difference.title, how=how, size=0, cell=made, status="already there", note=note)
+        return CaptureRow(what=difference.heading, how=how, size=0, cell=made, status="already there", note=note)
 
     def _line(self, difference: Difference) -> str:
         made = self._made_in(difference.name)
-        return f"  {difference.title}: {difference.text}" + (f"; made in {made}." if made else ".")
+        return f"  {difference.heading}: {difference.text}" + (f"; made in {made}." if made else ".")
 
     def _made_in(self, name: str) -> str:
         """Return which cells of the program bind a name."""

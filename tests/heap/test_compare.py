@@ -1,4 +1,4 @@
-"""Fingerprints of what a call is given: equal for equal content in every process, others for other content."""
+"""Tables of what some roots lead to: equal for equal content in every process, others for other content."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import math
 import os
 import subprocess
 import sys
-import threading
-import time
-from abc import ABC, abstractmethod
+import types
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,19 +20,28 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from det_harness.program.inputs import InputCheck
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.utils.data import DataLoader, TensorDataset, WeightedRandomSampler
 
-from det_native.experimental.proof import proof_of
-from det_native.proof.call import Severity, differences, facts_of
-from det_native.proof.content import content_of
-from det_native.proof.own_values import relative_to
-from det_native.schema.environment import TrialEnvironment
-from det_native.schema.manifests import Program
-from det_native.schema.proof import CallProof
+from det_native.heap.compare import Table, differences, is_rounding
+from det_native.pytorch.native_call import inputs_of_loader
 
 pytestmark = pytest.mark.hypothesis
+
+
+def _differing(there: Any, here: Any) -> list[str]:
+    """Return what differs between two values, or two mappings of them, by title."""
+    tables = [Table(value if type(value) is dict else {"x": value}) for value in (there, here)]
+    return [entry.title for _, entry, _ in differences(tables[0].entries, tables[1].entries)]
+
+
+def _are_rounding(one: Any, other: Any) -> bool:
+    tables = [Table({"x": value}).entries for value in (one, other)]
+    found = [is_rounding(there, here) for _, there, here in differences(*tables)]
+    assert found
+    return all(found)
+
 
 MADE = """
 import numpy as np, pandas as pd, torch
@@ -58,14 +66,14 @@ VALUES: dict[str, Any] = _namespace["values"]
 
 
 def test_another_process_has_the_same() -> None:
-    script = f"{MADE}\nimport json\nfrom det_native.proof.content import content_of\n" + (
-        "print(json.dumps({name: [content_of(one).exact, content_of(one).loose] for name, one in values.items()}))"
+    script = f"{MADE}\nimport json\nfrom det_native.heap.compare import Table\n" + (
+        "print(json.dumps({key: entry[2:6] for key, entry in Table(values).entries.items()}))"
     )
     told = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, env={**os.environ, "PYTHONHASHSEED": "7"}, check=True
     )
-    here = {name: [content_of(one).exact, content_of(one).loose] for name, one in VALUES.items()}
-    assert json.loads(told.stdout) == here
+    here = {key: entry[2:6] for key, entry in Table(VALUES).entries.items()}
+    assert json.loads(told.stdout) == json.loads(json.dumps(here))
 
 
 def test_a_large_set_is_the_same_in_whatever_order_it_gives_its_elements() -> None:
@@ -73,36 +81,16 @@ def test_a_large_set_is_the_same_in_whatever_order_it_gives_its_elements() -> No
     backwards = set[str]()
     for name in reversed(names):
         backwards.add(name)
-    assert content_of(set(names)).exact == content_of(backwards).exact
-    assert content_of(set(names)).exact != content_of(set(names[1:])).exact
-
-
-TODAY = time.strftime("%Y-%m-%d")
+    assert _differing(set(names), backwards) == []
+    assert _differing(set(names), set(names[1:])) == ["x"]
 
 
 @dataclass
 class Records:
-    """A user's own dataset, with what changes when it is used."""
+    """A user's own dataset."""
 
     rows: Any
-    cache: dict[int, int] = field(default_factory=dict)
-    seen: list[int] = field(default_factory=list)
-    loaded: Any = None
-    reads: int = 0
-    scale: float = 1.0
     names: dict[str, int] = field(default_factory=dict)
-    folder: str = "/data/of/one"
-    made: str = f"run {TODAY} 07:30"
-
-    def __getitem__(self, index: int) -> Any:
-        self.reads += 1
-        self.cache[index] = self.names.get("a", 0)
-        self.seen.append(index)
-        self._load()
-        return self.rows[index] * self.scale
-
-    def _load(self) -> None:
-        self.loaded = self.loaded or [1]
 
 
 CHANGES = [
@@ -128,27 +116,16 @@ CHANGES = [
 
 @pytest.mark.parametrize(("one", "other"), CHANGES)
 def test_other_content_is_another(one: Any, other: Any) -> None:
-    assert content_of(one).exact != content_of(other).exact
-
-
-def test_mere_use_is_no_change() -> None:
-    records = Records(np.arange(4))
-    proof = _proof({"x": records})
-    assert records[1] == 1
-    records.folder, records.made = "/elsewhere/one", f"run {TODAY} 08:30"
-    assert _severities(proof, {"x": records}) == {}
-    assert _severities(proof, {"x": Records(np.arange(4), scale=2.0)}) == {".scale": Severity.PLAIN}
-    assert _severities(proof, {"x": Records(np.arange(4), names={"a": 1})}) == {".names keys": Severity.DECISIVE}
-    assert content_of("/data/of/one/a.csv").exact == content_of("/data/of/another/a.csv").exact
+    assert _differing({"x": one}, {"x": other})
 
 
 def test_large_arrays_are_seen_in_their_whole_length() -> None:
     large = np.zeros(5_000_000)
-    before = content_of(large)
+    before = Table({"x": large})
     large[-3:] = 1
-    assert content_of(large).exact != before.exact
+    assert [*differences(before.entries, Table({"x": large}).entries)]
     slow = np.zeros((5_000, 1_000)).T
-    assert content_of(slow).exact == content_of(slow.copy(order="K")).exact
+    assert _differing(slow, slow.copy(order="K")) == []
 
 
 def test_looking_draws_nothing_and_iterates_nothing() -> None:
@@ -163,47 +140,15 @@ def test_looking_draws_nothing_and_iterates_nothing() -> None:
             return 3
 
     state = np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
-    content_of(Watched())
-    content_of(torch.utils.data.DataLoader(Watched(), batch_size=2, shuffle=True))
-    content_of(iter([1, 2]))
+    loader = torch.utils.data.DataLoader(Watched(), batch_size=2, shuffle=True)  # type: ignore[arg-type]
+    Table({"watched": Watched(), "loader": loader, "numbers": iter([1, 2])})
     assert (np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()) == state
-
-
-def _proof(parts: dict[str, Any]) -> CallProof:
-    sent = CallProof(facts=facts_of(parts), seed=1).model_dump_json()
-    return CallProof.model_validate_json(sent)
-
-
-def _severities(proof: CallProof, parts: dict[str, Any]) -> dict[str, Severity]:
-    return {difference.path: difference.severity for difference in differences(proof, parts)}
-
-
-def _are_rounding(one: Any, other: Any) -> bool:
-    severities = set(_severities(_proof({"x": one}), {"x": other}).values())
-    assert severities
-    return severities == {Severity.ROUNDING}
 
 
 @pytest.mark.filterwarnings("error")
 def test_infinities_of_both_signs_give_no_warning() -> None:
     both = np.array([np.inf, -np.inf])
-    [difference] = differences(_proof({"x": both}), {"x": -both})
-    assert difference.severity is Severity.DECISIVE
-
-
-def test_last_digits_are_told_apart_from_other_data() -> None:
-    rows = np.random.default_rng(3).normal(size=(200, 4))
-    proof = _proof({"x": rows, "y": np.arange(200), "empty": np.array([np.nan, np.inf])})
-    assert not differences(proof, {"x": rows.copy(), "y": np.arange(200), "empty": np.array([np.nan, np.inf])})
-    proof = _proof({"x": rows, "y": np.arange(200)})
-    [difference] = differences(proof, {"x": rows * (1 + 1e-12), "y": np.arange(200)})
-    assert difference.severity is Severity.ROUNDING
-    [difference] = differences(proof, {"x": rows[np.random.default_rng(4).permutation(200)], "y": np.arange(200)})
-    assert difference.severity is Severity.DECISIVE
-    assert difference.there is not None
-    assert difference.there.text == f"(200, 4) float64, mean {rows.mean():.6g}"
-    [difference] = differences(proof, {"x": rows, "y": np.arange(200)[::-1]})
-    assert (difference.fact.part, difference.severity) == ("y", Severity.DECISIVE)
+    assert not _are_rounding(both, -both)
 
 
 _plain = st.recursive(
@@ -216,7 +161,7 @@ _plain = st.recursive(
 @given(_plain, _plain)
 def test_equal_plain_values_and_only_they_are_equal(one: Any, other: Any) -> None:
     equal = json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
-    same = content_of(one).exact == content_of(other).exact
+    same = not _differing({"x": one}, {"x": other})
     assert same or not equal
     absolute = '"/' in json.dumps([one, other])  # of which the folders do not count
     assert equal or not same or absolute
@@ -239,21 +184,6 @@ def test_some_numbers_that_are_swapped_with_others_are_no_rounding() -> None:
     assert not _are_rounding(rows, other)
 
 
-class Broken(dict[str, Any]):
-    """Raises when it is read."""
-
-    def __iter__(self) -> Any:
-        raise ValueError("nobody reads this.\nNor this.")
-
-
-def test_what_cannot_be_read_is_said_and_is_no_difference() -> None:
-    sent = _proof({"x": Broken(), "y": [1, 2]})
-    assert sent.sentences == ["x is not compared with the notebook's: ValueError: nobody reads this."]
-    assert [difference.fact.part for difference in differences(sent, {"x": Broken(), "y": [1, 3]})] == ["y"]
-    [difference] = differences(_proof({"x": {"a": 1}}), {"x": Broken()})
-    assert difference.severity is Severity.NOT_COMPARED
-
-
 def _streams(first: float, text: str) -> dict[str, Any]:
     numbers = [first, 2.0, 3.0]
     listed, counted = iter(numbers), enumerate(itertools.chain(numbers, [4.0]))
@@ -263,67 +193,14 @@ def _streams(first: float, text: str) -> dict[str, Any]:
 
 def test_iterators_and_files_in_memory_are_compared_where_they_are() -> None:
     streams = _streams(1.0, "ok")
-    assert differences(_proof(streams), _streams(1.0, "ok")) == []
+    assert _differing(streams, _streams(1.0, "ok")) == []
     others = _streams(5.0, "no")
-    assert {difference.fact.part for difference in differences(_proof(streams), others)} == {*streams}
+    assert {title.partition("[")[0] for title in _differing(streams, others)} == {*streams}
     assert [next(others[name]) for name in ("list", "chain", "map")] == [5.0, (1, 2.0), math.sqrt(5.0)]
-    next(streams["list"])
-    [moved] = differences(_proof(streams), _streams(1.0, "ok"))
-    assert moved.fact.part == "list"
 
 
-@pytest.mark.parametrize("value", [csv.reader([]), threading.Lock()], ids=["iterator", "lock"])
-def test_an_input_that_is_not_compared_is_named(value: Any) -> None:
-    [sentence] = _proof({"x": value}).sentences
-    assert sentence == f"x is not compared on the worker: {type(value).__name__} cannot be read."
-
-
-class _Default:
-    """Its class says all."""
-
-
-@dataclass
-class _Settings:
-    sizes: list[int] = field(default_factory=list)
-
-
-class _Abstract(ABC):
-    @abstractmethod
-    def body(self) -> float: ...
-
-    def scale(self) -> float:
-        return float(len(__class__.__mro__))  # type: ignore[name-defined]
-
-
-@pytest.mark.parametrize(
-    "value",
-    [_Default(), _Settings.__init__, _Abstract.scale, type(iter([]))],
-    ids=["object", "dataclass", "abstract", "class"],
-)
-def test_what_its_class_says_all_of_is_compared(value: Any) -> None:
-    sent = _proof({"x": value})
-    assert sent.sentences == []
-    assert differences(sent, {"x": value}) == []
-
-
-class _Call:
-    """A call whose inputs are read by code that fails."""
-
-    models: tuple[Any, ...] = ()
-
-    def inputs(self) -> dict[str, Any]:
-        raise AttributeError("'Handler' has no attribute 'shape'")
-
-
-def test_no_failure_while_comparing_keeps_a_training_from_beginning(caplog: pytest.LogCaptureFixture) -> None:
-    noted = proof_of(_Call(), TrialEnvironment(config={}, hparams={}))
-    assert noted is not None
-    assert noted.proof.sentences == [
-        "What reaches the training is not compared: AttributeError: 'Handler' has no attribute 'shape'."
-    ]
-    check = InputCheck(_proof({"x": 1}), Program(kind="cells", framework="torch"), "error", str)
-    check.compare(_Call())
-    assert "is not compared with the notebook's: AttributeError" in caplog.text
+def test_an_input_that_is_not_compared_is_named() -> None:
+    assert Table({"x": csv.reader([])}).not_compared == ["x is not compared on the worker: reader cannot be read."]
 
 
 _RANDOM = np.random.default_rng(0)
@@ -379,30 +256,11 @@ def test_last_digits_are_rounding(one: Any, other: Any) -> None:
     assert _are_rounding(other, one)
 
 
-def test_what_is_known_of_an_input_is_bounded_and_what_is_left_out_is_said() -> None:
-    [fact] = facts_of({"x": [np.ones((9, 9)), *_LAYERS, *(torch.ones(3) for _ in range(5_000))]})
-    assert sum(len(leaf.blocks) for leaf in fact.leaves) < 100_000
-    assert not any(leaf.partly for leaf in fact.leaves)
-    long = {number: [number] for number in range(30_000)}
-    assert _proof({"x": long}).sentences == [
-        "Of x, only its first 50,000 parts are compared with what reaches the training."
-    ]
-
-
-def test_what_an_older_version_has_noted_is_not_compared() -> None:
-    older = {"facts": [{"part": "x", "text": "", "exact": "", "loose": "", "samples": [1.0], "means": []}], "seed": 3}
-    proof = CallProof.model_validate(older)
-    assert (proof.facts, proof.seed) == ((), 3)
-    assert "another version" in proof.not_compared
-    assert CallProof.model_validate_json(_proof({"x": 1}).model_dump_json()).facts
-
-
-def test_arguments_that_appear_or_vanish_are_differences() -> None:
-    both = {"x": np.ones(3), "class_weight": {0: 1.0}}
-    [difference] = differences(_proof(both), {"x": np.ones(3)})
-    assert (difference.fact.part, difference.severity) == ("class_weight", Severity.DECISIVE)
-    [difference] = differences(_proof({"x": np.ones(3)}), both)
-    assert (difference.fact.part, difference.severity) == ("class_weight", Severity.DECISIVE)
+def test_what_is_known_is_bounded() -> None:
+    entries = Table({"x": [[number] for number in range(30_000)], "y": _LAYERS}).entries
+    assert len(entries) < 5_000
+    numbers = [[number] for number in range(29_999)]
+    assert _differing({"x": [*numbers, [1]]}, {"x": [*numbers, [2]]}) == ["x:  and what is behind its first parts"]
 
 
 def test_a_generator_is_compared_by_its_code_and_arguments() -> None:
@@ -411,8 +269,8 @@ def test_a_generator_is_compared_by_its_code_and_arguments() -> None:
 
     begun = rows(3)
     next(begun)
-    assert differences(_proof({"x": begun}), {"x": rows(3)}) == []
-    assert differences(_proof({"x": rows(4)}), {"x": rows(3)})
+    assert _differing(begun, rows(3)) == []
+    assert _differing(rows(4), rows(3)) == ["x"]
 
 
 def test_paths_are_those_of_the_users_folder_wherever_the_code_has_gone(
@@ -421,19 +279,182 @@ def test_paths_are_those_of_the_users_folder_wherever_the_code_has_gone(
     notebook, work = tmp_path / "notebook", tmp_path / "worker"
     (notebook / "data").mkdir(parents=True)
     work.mkdir()
+    names = ("out/best.pt", "data/x.csv", ".")
     monkeypatch.chdir(notebook / "data")
-    with relative_to(notebook):
-        here = [content_of(str(notebook / name)).exact for name in ("out/best.pt", "data/x.csv", ".")]
+    there = Table({name: str(notebook / name) for name in names}, folder=str(notebook)).entries
     monkeypatch.chdir(work)
-    with relative_to(work):
-        assert [content_of(str(work / name)).exact for name in ("out/best.pt", "data/x.csv", ".")] == here
-        assert content_of(str(work / "best.pt")).exact not in here
+    here = Table({name: str(work / name) for name in names}, folder=str(work)).entries
+    assert not [*differences(there, here)]
+    other = Table(dict.fromkeys(names, str(work / "best.pt")), folder=str(work)).entries
+    assert len([*differences(there, other)]) == 3
 
 
-def test_a_class_that_imports_a_module_in_its_body_is_compared() -> None:
-    class Stopping:
-        import numpy as np
+def test_who_shares_what_counts() -> None:
+    one, other = [1], [1]
+    assert _differing([one, one], [one, other]) == ["x"]
+    assert _differing({"x": one, "y": [one]}, {"x": one, "y": [other]}) == ["y"]
 
-    [fact] = facts_of({"stopping": Stopping()})
-    assert fact.not_compared == ""
-    assert {leaf.path for leaf in fact.leaves} >= {"class.np"}
+
+DATA = TensorDataset(torch.arange(6))
+
+
+def _other(one: list[Any]) -> Any:
+    return one[0]
+
+
+def _loader(**settings: Any) -> dict[str, Any]:
+    return {name: given.value for name, given in inputs_of_loader("x", DataLoader(DATA, **settings)).items()}
+
+
+def _weighted(last: float) -> Any:
+    return WeightedRandomSampler([1.0, 1, 1, 1, 1, last], 6)
+
+
+def test_how_a_loader_picks_records_is_compared_and_the_size_of_batches_is_the_configurations() -> None:
+    first = _loader(batch_size=2, shuffle=True)
+    assert _differing(first, _loader(batch_size=3, shuffle=True, num_workers=2)) == []
+    used = DataLoader(DATA, batch_size=2, shuffle=True)
+    list(used)
+    assert _differing(first, {name: given.value for name, given in inputs_of_loader("x", used).items()}) == []
+    assert _differing(first, _loader(batch_size=2))
+    assert _differing(first, _loader(batch_size=2, shuffle=True, drop_last=True))
+    assert _differing(first, _loader(batch_size=2, shuffle=True, collate_fn=_other))
+    assert _differing(_loader(sampler=_weighted(1)), _loader(sampler=_weighted(1))) == []
+    assert _differing(_loader(sampler=_weighted(1)), _loader(sampler=_weighted(9)))
+
+
+NOTEBOOK = """
+import functools, logging, os, time
+import numpy as np
+import torch
+from pathlib import Path
+
+weights = torch.ones(10)
+alpha = 0.5
+names = {"a": 1}
+classes = ["x", "y"]
+options = {"size": 3}
+step, unseen = 0, 7
+history, totals, best, curves = [], {"n": 0}, {"loss": 1.0}, {"loss": []}
+bank = np.zeros(4)
+logger = logging.getLogger("notebook")
+began = time.time()
+folder = Path("/tmp") / str(os.getpid())
+teacher = torch.nn.Linear(2, 2)
+torch.nn.init.ones_(teacher.weight), torch.nn.init.ones_(teacher.bias)
+
+class Settings:
+    def __init__(self):
+        self.rate = 0.1
+        self.calls = 0
+    def __call__(self, x):
+        self.calls += 1
+        return x * self.rate
+
+settings = Settings()
+
+class Mean:
+    def __init__(self, decay):
+        self.decay = decay
+        self.reset()
+    def reset(self):
+        self.total = 0
+    def take_in(self, value):
+        self.total += value * self.decay
+
+smooth = Mean(0.9)
+
+def scaled(x):
+    return x * alpha
+
+def focal(gamma):
+    def loss(x):
+        return x ** gamma
+    return loss
+
+loss = focal(2)
+
+def train_batch(batch):
+    global step
+    step += 1
+    history.append(batch)
+    totals["n"] += len(classes)
+    curves["loss"].append(1)
+    smooth.take_in(1)
+    bank[step % 4] = batch
+    if best["loss"] > 1:
+        best.update(loss=0)
+    logger.info("%s %s %s %s", began, folder, options, settings(1))
+    return loss(scaled(batch)) * weights * names["a"], teacher
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return x * unseen
+
+trains = functools.partial(train_batch)
+"""
+
+
+@pytest.fixture
+def made() -> Iterator[Any]:
+    """Gives a notebook's names, of which some are bound anew."""
+    kept = sys.modules["__main__"]
+
+    def run(**changes: Any) -> dict[str, Any]:
+        module = sys.modules["__main__"] = types.ModuleType("__main__")
+        exec(compile(NOTEBOOK, "cell", "exec"), module.__dict__)  # noqa: S102
+        module.__dict__.update(changes)
+        return module.__dict__
+
+    yield run
+    sys.modules["__main__"] = kept
+
+
+def _read(names: dict[str, Any]) -> dict[str, Any]:
+    return {"train_batch": names["trains"], "model": names["Net"]()}
+
+
+def _names(there: dict[str, Any], here: dict[str, Any]) -> set[str]:
+    return {title.partition(",")[0] for title in _differing(_read(there), _read(here))}
+
+
+def test_the_same_notebook_reads_the_same(made: Any) -> None:
+    parts = {entry.part.partition(",")[0] for entry in Table(_read(made())).entries.values()}
+    read = {"weights", "alpha", "names", "classes", "options", "settings", "teacher", "unseen", "step", "history"}
+    assert read | {"the function train_batch", "the function scaled"} <= parts
+    first = made()
+    assert _names(first, made(began=first["began"], folder=first["folder"])) == set()
+
+
+def test_what_functions_have_changed_differs(made: Any) -> None:
+    first = made()
+    used = made(began=first["began"])
+    used["trains"](1)
+    assert _names(first, used) == {"step", "history", "totals", "curves", "bank", "smooth", "settings"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("weights", torch.ones(10) * 2),
+        ("alpha", 0.6),
+        ("names", {"a": 2}),
+        ("classes", ["y", "x"]),
+        ("options", {"size": 4}),
+        ("unseen", 8),
+        ("teacher", torch.nn.Linear(2, 2)),
+    ],
+)
+def test_another_value_that_a_function_reads_is_told_by_name(made: Any, name: str, value: Any) -> None:
+    first = made()
+    assert _names(first, made(began=first["began"], **{name: value})) == {name}
+
+
+def test_closures_and_other_code_are_compared(made: Any) -> None:
+    first = made()
+    other = made(began=first["began"])
+    other["loss"] = other["focal"](3)
+    assert _names(first, other) == {"the function focal.<locals>.loss.gamma"}
+    other = made(began=first["began"])
+    other["scaled"] = eval(compile("lambda y: y + alpha", "other cell", "eval"), other)  # noqa: S307
+    assert "the function scaled" in _names(first, other)
