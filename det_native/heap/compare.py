@@ -24,6 +24,7 @@ from det_native.heap.words import describe
 
 #: Objects that are compared one by one; the others of a part together.
 MOST_ENTRIES = 4_000
+_COUNTED_NAME = re.compile(r"_\d+(?=['/:])")
 _LONGEST_PATH = 4_096  # characters; a longer text is data
 _READING = ReadingKind()
 _SPECIAL: dict[type, Kind] = {types.FunctionType: _READING, types.GeneratorType: ReadGeneratorKind()}
@@ -146,7 +147,8 @@ class Table:
         #: By number: part, path, and which object is shown for it.
         self._places: list[tuple[str, str, int]] = [("", "", number) for number in range(self.snapshot.first)]
         self._shown: dict[str, Any] = {}
-        self._hidden: set[int] = set()
+        self._hidden: set[int] = set()  # with all that they hold
+        self._left_out: set[int] = set()
         self._rest: dict[str, Fingerprint] = {}
         for number in range(self.snapshot.first, len(self.snapshot.objects)):
             self._places.append(self._place_of(number))
@@ -182,6 +184,12 @@ class Table:
         if kind is UNREADABLE or (alike is None and not kind.quiet and (kind.stays or parent < snapshot.first)):
             self._say_unread(number, place)
         if alike is None or not key:
+            return
+        if len(alike[0]) < len(labels) and type(labels) is not range:
+            kept = {*map(id, alike[1])}
+            left_out = (snapshot.numbers.get(id(child)) for child in snapshot.children[number] if id(child) not in kept)
+            self._left_out.update(child for child in left_out if child is not None and snapshot.parents[child] == number)
+        if number in self._left_out:
             return
         fingerprint, links = Fingerprint(), Fingerprint()
         self._take_own(number, alike, fingerprint, links)
@@ -411,6 +419,8 @@ class _Texts:
         if cls is dict:
             return repr(sorted((self.of(key), self.of(held)) for key, held in value.items()))
         text = repr(value)
+        if cls.__module__.startswith("tensorflow"):
+            text = _COUNTED_NAME.sub("", text)
         return self.masked(text) if " at 0x" not in text else cls.__qualname__
 
     def _of_text(self, text: str) -> str:

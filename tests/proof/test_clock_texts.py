@@ -8,7 +8,7 @@ import tempfile
 import uuid
 
 import pytest
-from det_native.proof.clock_texts import exchanges, is_same_shape, may_differ
+from det_native.heap.clock_texts import exchanges, is_same_shape, may_differ
 from hypothesis import given
 from hypothesis import strategies as st
 

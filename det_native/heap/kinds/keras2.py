@@ -31,9 +31,14 @@ _OF_THE_PROCESS = frozenset(
 _SET_BY_FIT = frozenset({"model", "_model", "params", "validation_data", "_chief_worker_only", "_supports_tf_logs"})
 
 
-# What a use of an object sets, and what says where it is.
+# Names that Keras counts, what it derives from them, and what a use of an object sets.
 _OF_ITS_USE = frozenset(
-    ["_name", "name", "_keras_api_names", "_keras_api_names_v1", "_build_input_shape", "_jit_compile"]
+    [
+        *("_name", "name", "_keras_api_names", "_keras_api_names_v1", "_build_input_shape", "_jit_compile", "_type_spec"),
+        *("input_names", "output_names", "_output_names", "_feed_input_names", "_feed_output_names", "_network_nodes"),
+        *("history", "_train_counter", "_test_counter", "_predict_counter", "_call_result", "_saved_model_inputs_spec"),
+        *("_saved_model_arg_spec", "_feed_input_shapes", "_layout_map"),
+    ]
 )
 _COUNTER = re.compile(r"_\d+(?=$|[/:])")
 
@@ -71,6 +76,30 @@ class KerasKind(TrackableKind):
 
 def _is_model(obj: Any) -> bool:
     return hasattr(type(obj), "from_config") and hasattr(obj, "_compile_was_called")
+
+
+class MetricKind(KerasKind):
+    """A metric; what it has counted is counted anew in each epoch."""
+
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        pairs = zip(labels, children, strict=True)
+        kept = [(label, child) for label, child in pairs if not hasattr(child, "assign") and label != "_call_result"]
+        return without_counters([label for label, _ in kept], [child for _, child in kept])
+
+
+class ContainerKind(KerasKind):
+    """What Keras makes of losses and metrics: the user's, from which it makes the others when they are needed."""
+
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        kept = [(label, child) for label, child in zip(labels, children, strict=True) if str(label)[:5] == "_user"]
+        return [label for label, _ in kept], [child for _, child in kept], None
+
+
+class GraphTensorKind(AttributesKind):
+    """A tensor of a functional model's graph, which has a name that Keras counts."""
+
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        return without_counters(labels, children)
 
 
 def make_keras(cls: type) -> Any:
@@ -168,10 +197,11 @@ BY_NAME |= {
     "keras.src.engine.base_layer.Layer": KerasKind(),
     "keras.src.optimizers.optimizer._BaseOptimizer": OptimizerKind(),
     "keras.src.optimizers.legacy.optimizer_v2.OptimizerV2": KerasKind(),
-    "keras.src.engine.compile_utils.Container": KerasKind(),
+    "keras.src.engine.compile_utils.Container": ContainerKind(),
+    "keras.src.metrics.base_metric.Metric": MetricKind(),
     "keras.src.callbacks.Callback": CallbackKind(compared=True),
     "keras.src.callbacks.callback.Callback": CallbackKind(compared=True),  # of Keras 3
-    "keras.src.engine.keras_tensor.KerasTensor": AttributesKind(),
+    "keras.src.engine.keras_tensor.KerasTensor": GraphTensorKind(),
     "keras.src.engine.node.Node": NodeKind(
         frozenset({"flat_input_ids", "flat_output_ids", "_keras_inputs_ids_and_indices"})
     ),
