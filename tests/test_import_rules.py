@@ -46,14 +46,13 @@ ALLOWED: dict[str, set[str]] = {
     "det_native._env_context": {"det_native.schema"},
     "det_native.horovod": {"det_native.schema", "det_native.trial"},
     "det_native.schema": set(),
-    "det_native.pytorch": TRIAL | {"det_native.heap", "det_native.inspection", "det_native.proof"},
+    "det_native.pytorch": TRIAL | {"det_native.heap", "det_native.inspection"},
     "det_native.keras": TRIAL
     | {
         "det_native.capture.first_imports",
         "det_native.heap",
         "det_native.horovod",
         "det_native.inspection",
-        "det_native.proof",
         "det_native.tensorboard",
     },
     "det_native.estimator": TRIAL
@@ -62,7 +61,6 @@ ALLOWED: dict[str, set[str]] = {
     "det_native.capture": {"det_native.schema", "det_native.callsite", "det_native.heap", "det_native.inspection"},
     "det_native.inspection": {"det_native.schema", "det_native.heap"},
     "det_native.local": {"det_native.schema"},
-    "det_native.proof": {"det_native.schema", "det_native.heap", "det_native.inspection"},
     "det_native.heap": set(),
     "det_native.search": {"det_native.schema"},
     "det_native.client": {
@@ -85,7 +83,6 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.heap.call",
         "det_native.inspection",
         "det_native.past_history",
-        "det_native.proof",
         "det_native.runtime",
         "det_native.schema",
     },
@@ -102,7 +99,6 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.home",
         "det_native.inspection",
         "det_native.local",
-        "det_native.proof",
         "det_native.schema",
         "det_native.search",
         "det_native.runtime",
@@ -112,7 +108,6 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.past_history",
         "det_native.heap",
         "det_native.inspection",
-        "det_native.proof",
         "det_native.schema",
         "det_native.storage",
         "det_native.pytorch",
@@ -175,7 +170,6 @@ THIRD_PARTY: dict[str, set[str]] = {
     "det_native.schema": {"pydantic", "pydantic_core", "yaml"},
     "det_native.search": {"optuna"},
     "det_native.inspection": {"numpy", "pandas", "safetensors"},
-    "det_native.proof": {"numpy", "psutil"},
     "det_native.compat": set(),
     "det_native.master": {
         "alembic",

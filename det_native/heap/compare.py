@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import pathlib
-import re
 import sys
-import tempfile
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from det_native.heap.digests import digest
-from det_native.heap.edges import ATOMS, KEPT, UNREADABLE, Kind, is_value, stable_digest
+from det_native.heap.edges import ATOMS, KEPT, UNREADABLE, Alike, Kind, is_value, stable_digest
 from det_native.heap.kinds.functions import READS, ReadGeneratorKind, ReadingKind
 from det_native.heap.names import ROOTS
 from det_native.heap.ownership import is_users, is_users_module
@@ -20,12 +16,11 @@ from det_native.heap.roots import LOOP
 from det_native.heap.rounding import Fingerprint, agree
 from det_native.heap.snapshot import Snapshot, as_written
 from det_native.heap.source import signature_digest, source_digest
+from det_native.heap.texts import Texts
 from det_native.heap.words import describe
 
 #: Objects that are compared one by one; the others of a part together.
 MOST_ENTRIES = 4_000
-_COUNTED_NAME = re.compile(r"_\d+(?=['/:])")
-_LONGEST_PATH = 4_096  # characters; a longer text is data
 _READING = ReadingKind()
 _SPECIAL: dict[type, Kind] = {types.FunctionType: _READING, types.GeneratorType: ReadGeneratorKind()}
 #: Stands for a text that must not be shown, nor sent.
@@ -141,7 +136,7 @@ class Table:
         self.holders: dict[str, tuple[int, Any]] = {}
         self.secrets: set[str] = set()
         self.not_compared: list[str] = []
-        self._texts = _Texts(folder)
+        self._texts = Texts(folder)
         self._is_secret = is_secret
         self._keys: list[str] = [""] * self.snapshot.first
         #: By number: part, path, and which object is shown for it.
@@ -187,8 +182,8 @@ class Table:
             return
         if len(alike[0]) < len(labels) and type(labels) is not range:
             kept = {*map(id, alike[1])}
-            left_out = (snapshot.numbers.get(id(child)) for child in snapshot.children[number] if id(child) not in kept)
-            self._left_out.update(child for child in left_out if child is not None and snapshot.parents[child] == number)
+            others = (snapshot.numbers.get(id(child)) for child in snapshot.children[number] if id(child) not in kept)
+            self._left_out.update(child for child in others if child is not None and snapshot.parents[child] == number)
         if number in self._left_out:
             return
         fingerprint, links = Fingerprint(), Fingerprint()
@@ -277,42 +272,21 @@ class Table:
 
     # The state of one object.
 
-    def _take_own(self, number: int, alike: Any, into: Fingerprint, links: Fingerprint) -> None:
+    def _take_own(self, number: int, alike: Alike, into: Fingerprint, links: Fingerprint) -> None:
         snapshot = self.snapshot
         labels, children, facts = alike
         kind, obj = snapshot.kinds[number], snapshot.objects[number]
-        numbers = self._numbers_of(number)
-        into.both(f"{len(children)}")
-        if isinstance(obj, types.FunctionType):
-            into.both("" if obj.__qualname__ == LOOP else signature_digest(obj.__code__))
-        elif isinstance(obj, types.BuiltinFunctionType | types.MethodType):
-            into.both(obj.__name__)
-        self._content(kind, obj, facts, snapshot.facts[number], numbers, into)
+        into.both(f"{len(children)} {_code_of(obj)}")
+        self._content(kind, obj, facts, snapshot.facts[number], self._numbers_of(number), into)
         for part in kind.described(obj):
-            if isinstance(part, str):
-                into.both(self._texts.of(part))
-            elif part.dtype.kind in "fc":
-                into.exact.update(part.tobytes())
-                into.numbers(part)
-            else:
-                into.both(f"{part.dtype} {part.shape} {digest(part.tobytes())}")
-        if not children:
-            return
-        is_row = type(labels) is range
-        if is_row and ATOMS.issuperset(kinds := {*map(type, children)}):
-            if kinds == {float}:
-                into.floats(children)
-                return
-            if float not in kinds:
-                self._find_secrets(children, "")
-                into.both(self._texts.of(children))
-                return
+            self._described(part, into)
         if not kind.is_ordered:
-            looks = sorted(map(str, filter(None, (snapshot._appearance(child) for child in children))))
-            into.both(f"{looks}")
+            into.both(f"{sorted(map(str, filter(None, map(snapshot.appearance, children))))}")
             return
-        for place, (label, child) in enumerate(zip(labels, children, strict=True)):
-            name = label if type(label) is str else "" if is_row else repr(label)
+        if type(labels) is range and self._plain_row(children, into):
+            return
+        for label, child in zip(labels, children, strict=True):
+            name = label if type(label) is str else "" if type(labels) is range else repr(label)
             into.both(name)
             if is_value(child):
                 self._value(child, name, into)
@@ -320,6 +294,27 @@ class Table:
                 into.both(f"{child.__module__}.{child.__qualname__}")
             else:
                 self._link(number, label, child, links)
+
+    def _plain_row(self, values: Sequence[Any], into: Fingerprint) -> bool:
+        """Take a list of plain values in one step, if it is one."""
+        classes = {*map(type, values)}
+        if not ATOMS.issuperset(classes) or (float in classes and len(classes) > 1):
+            return False
+        if float in classes:
+            into.floats(values)
+            return True
+        self._find_secrets(values, "")
+        into.both(self._texts.of(values))
+        return True
+
+    def _described(self, part: Any, into: Fingerprint) -> None:
+        if isinstance(part, str):
+            into.both(self._texts.of(part))
+        elif part.dtype.kind in "fc":
+            into.exact.update(part.tobytes())
+            into.numbers(part)
+        else:
+            into.both(f"{part.dtype} {part.shape} {digest(part.tobytes())}")
 
     def _content(self, kind: Kind, obj: Any, facts: Any, whole: Any, numbers: Any, into: Fingerprint) -> None:
         if numbers is None:
@@ -380,7 +375,7 @@ class Table:
             return
         numbers = self._numbers_of(number)
         facts = snapshot.facts[number]
-        values = [child if type(child) in ATOMS else None for child in children]
+        values: list[Any] = [child if type(child) in ATOMS else None for child in children]
         self._find_secrets(values, "")
         into.both(snapshot.classes[number].__qualname__)
         if numbers is not None:
@@ -391,57 +386,11 @@ class Table:
             into.both(f"{'' if facts is None else self._texts.of(facts)} {self._texts.masked(repr(values))}")
 
 
-class _Texts:
-    """Values as texts that are the same in every process: without folders and temporary files."""
-
-    def __init__(self, folder: str) -> None:
-        folders = (folder, os.path.realpath(folder)) if folder else ()
-        self._folders = [*dict.fromkeys((*folders, os.getcwd(), os.path.realpath(os.getcwd())))]
-        temporary = {tempfile.gettempdir(), os.path.realpath(tempfile.gettempdir()), "/tmp"}
-        self._temporary = re.compile(f"(?:{'|'.join(map(re.escape, temporary))})/[^'\"\\s]*")
-
-    def of(self, value: Any) -> str:
-        """Return a value as a text."""
-        cls = type(value)
-        if cls is str:
-            return self._of_text(value)
-        if isinstance(value, pathlib.PurePath):
-            return f"path {self._of_text(str(value))}"
-        if cls.__module__ == "torch" and cls.__name__ == "device":
-            return f"device {'' if value.type in ('cpu', 'cuda', 'mps', 'xpu') else value.type}"
-        if cls in (set, frozenset):
-            return repr(sorted(map(self.of, value)))
-        if cls in (tuple, list):
-            kinds = {*map(type, value)}
-            if kinds <= {int, bool, type(None), float, bytes}:
-                return repr(value)
-            return f"({', '.join(map(self.of, value))})"
-        if cls is dict:
-            return repr(sorted((self.of(key), self.of(held)) for key, held in value.items()))
-        text = repr(value)
-        if cls.__module__.startswith("tensorflow"):
-            text = _COUNTED_NAME.sub("", text)
-        return self.masked(text) if " at 0x" not in text else cls.__qualname__
-
-    def _of_text(self, text: str) -> str:
-        if len(text) > _LONGEST_PATH:
-            return repr(text)
-        if os.path.isabs(text) and "\n" not in text:
-            for folder in self._folders:
-                if text == folder or text.startswith(f"{folder}{os.sep}"):
-                    return repr(f".{text[len(folder) :]}")
-            return "temporary" if self._temporary.fullmatch(text) else f"elsewhere {os.path.basename(text)!r}"
-        if text.startswith("tmp") and os.path.lexists(os.path.join(tempfile.gettempdir(), text)):
-            return "temporary"
-        return self.masked(repr(text))
-
-    def masked(self, text: str) -> str:
-        """Return a text without folders of this process."""
-        if os.sep not in text:
-            return text
-        for folder in self._folders:
-            text = text.replace(folder, ".")
-        return self._temporary.sub("temporary", text)
+def _code_of(obj: Any) -> str:
+    """Return what a function is called with, and the name of one that is bound to an object."""
+    if isinstance(obj, types.FunctionType):
+        return "" if obj.__qualname__ == LOOP else signature_digest(obj.__code__)
+    return obj.__name__ if isinstance(obj, types.BuiltinFunctionType | types.MethodType) else ""
 
 
 def differences(there: Mapping[str, Entry], here: Mapping[str, Entry]) -> Iterator[tuple[str, Entry, Entry]]:

@@ -171,13 +171,13 @@ class Snapshot:
             children = self.children[number]
             labels = self.kinds[number].labels(self.objects[number], children, self.facts[number])
             if not self.kinds[number].is_ordered:
-                looks = [label or self._appearance(child) for label, child in zip(labels, children, strict=True)]
+                looks = [label or self.appearance(child) for label, child in zip(labels, children, strict=True)]
                 counts = Counter(looks)
                 labels = [look if counts[look] == 1 else None for look in looks]
             self._labels[number] = labels
         return labels
 
-    def _appearance(self, child: Any) -> Any:
+    def appearance(self, child: Any) -> Any:
         """Return a label for a member of a set: its class and fingerprint."""
         number = self.numbers.get(id(child))
         return None if number is None else (self.class_name(number), self.fingerprint(number, exact=True))

@@ -10,18 +10,23 @@ import math
 import os
 import subprocess
 import sys
+import threading
 import types
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
+from sklearn.preprocessing import StandardScaler
 from torch.utils.data import DataLoader, TensorDataset, WeightedRandomSampler
 
 from det_native.heap.compare import Table, differences, is_rounding
@@ -458,3 +463,63 @@ def test_closures_and_other_code_are_compared(made: Any) -> None:
     other = made(began=first["began"])
     other["scaled"] = eval(compile("lambda y: y + alpha", "other cell", "eval"), other)  # noqa: S307
     assert "the function scaled" in _names(first, other)
+
+
+def _sparse(*numbers: float) -> Any:
+    return pytest.importorskip("scipy.sparse").csr_matrix([numbers])
+
+
+def _image(*numbers: int) -> Any:
+    return pytest.importorskip("PIL.Image").fromarray(np.array([numbers], "uint8"))
+
+
+def _scaler(*numbers: float) -> Any:
+    return StandardScaler().fit(np.array(numbers).reshape(-1, 1))
+
+
+def _jax(*numbers: float) -> Any:
+    return pytest.importorskip("jax.numpy").array(numbers)
+
+
+def _polars(*numbers: float) -> Any:
+    polars = pytest.importorskip("polars")
+    return polars.DataFrame({"n": list(numbers), "text": [str(number) for number in numbers]})
+
+
+MAKERS = [
+    *(np.array, pd.Series, pa.array, lambda *n: pa.table({"n": n, "text": [*map(str, n)]}), _sparse, _image, _scaler),
+    *(_jax, _polars, lambda *n: pd.DataFrame({"n": n, "text": [*map(str, n)]})),
+]
+NAMES = ["numpy", "column", "arrow", "arrow table", "sparse", "image", "estimator", "jax", "polars", "table"]
+
+
+def _made(make: Callable[..., Any], *numbers: float) -> Any:
+    return make(numbers) if make in (np.array, pd.Series, pa.array) else make(*numbers)
+
+
+@pytest.mark.parametrize("make", MAKERS, ids=NAMES)
+def test_equal_content_is_equal_and_other_content_is_another(make: Callable[..., Any]) -> None:
+    some, same, other = _made(make, 1, 2), _made(make, 1, 2), _made(make, 1, 3)
+    assert _differing(some, same) == []
+    assert _differing(some, other)
+    assert Table({"x": some}).not_compared == []
+
+
+@dataclass
+class Holder:
+    """Keeps what belongs to its process."""
+
+    held: Any
+
+
+def test_what_belongs_to_its_process_is_neither_compared_nor_named() -> None:
+    drawn, empty = Figure(), Figure()
+    drawn.subplots().plot([1, 2])
+    for there, here in ((threading.Lock(), threading.Lock()), (drawn, empty)):
+        assert _differing(Holder(there), Holder(here)) == []
+    assert Table({"x": Holder(threading.Lock())}).not_compared == []
+
+
+def test_what_cannot_be_read_is_named() -> None:
+    name = "x is not compared on the worker: Compress cannot be read."
+    assert Table({"x": zlib.compressobj()}).not_compared == [name]

@@ -34,7 +34,8 @@ _SET_BY_FIT = frozenset({"model", "_model", "params", "validation_data", "_chief
 # Names that Keras counts, what it derives from them, and what a use of an object sets.
 _OF_ITS_USE = frozenset(
     [
-        *("_name", "name", "_keras_api_names", "_keras_api_names_v1", "_build_input_shape", "_jit_compile", "_type_spec"),
+        *("_name", "name", "_keras_api_names", "_keras_api_names_v1", "_build_input_shape", "_jit_compile"),
+        "_type_spec",
         *("input_names", "output_names", "_output_names", "_feed_input_names", "_feed_output_names", "_network_nodes"),
         *("history", "_train_counter", "_test_counter", "_predict_counter", "_call_result", "_saved_model_inputs_spec"),
         *("_saved_model_arg_spec", "_feed_input_shapes", "_layout_map"),

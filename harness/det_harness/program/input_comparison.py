@@ -176,14 +176,12 @@ class Comparison:
 
     def _assign(self) -> None:
         """Have the call and the program's variables take other objects for those that could not be changed."""
-        changed = False
         for part, given in self._inputs.items():
             value = self._here.given[part]
             if value is given.value:
                 continue
             if given.assign is not None:
                 given.assign(value)
-                changed = True
             if not is_value(given.value):
                 names = self._namespace
                 names.update(dict.fromkeys([name for name, held in names.items() if held is given.value], value))
@@ -250,10 +248,10 @@ class Comparison:
         if wanted.keys() != held.keys():
             return
         for label, value in held.items():
-            if is_value(value) and is_value(wanted[label]) and not is_same_child(value, wanted[label]):
-                if not (type(label) is tuple and label[0] == READS) and type(value) is not types.CodeType:
-                    is_named = type(label) is str or isinstance(kind, NamedKind)  # a place in a list says little
-                    yield kind.step(label) if is_named else None, value, wanted[label]
+            is_own = type(value) is not types.CodeType and not (type(label) is tuple and label[0] == READS)
+            if is_own and is_value(value) and is_value(wanted[label]) and not is_same_child(value, wanted[label]):
+                is_named = type(label) is str or isinstance(kind, NamedKind)  # a place in a list says little
+                yield kind.step(label) if is_named else None, value, wanted[label]
 
     def _title(self, entry: Entry) -> str:
         given = self._inputs.get(entry.part)
