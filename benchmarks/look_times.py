@@ -9,8 +9,8 @@ from typing import Any
 
 import looked_at
 
-from det_native.capture.observation.watch import Watch
-from det_native.inspection.streams import current_streams
+from det_native.capture.watch import Watch
+from det_native.process.streams import current_streams
 
 _TIMES = 10
 

@@ -134,7 +134,7 @@ def test_a_script_loads_what_it_needs_without_a_full_collection_and_nothing_else
     ).split()
     assert (full, after_optimizers) == ("0", "0")
     assert {"det_native.capture.script", "det_harness.frameworks.torch.host_copy"} <= set(loaded)
-    unneeded = {"det_native.capture.cells", "det_native.capture.program", "det_native.capture.observation", "psutil"}
+    unneeded = {"det_native.capture.cells", "det_native.capture.program", "det_native.capture.watch", "psutil"}
     assert not unneeded & set(loaded)
 
 

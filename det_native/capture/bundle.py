@@ -85,11 +85,15 @@ def assemble(
     BundleTooLargeError
         The limit is exceeded; lists the ten largest files and values.
     """
-    scan = scan_tree(context_dir).without_made(capture.made) if context_dir is not None else None
+    scan = scan_tree(context_dir).without_made(capture.paths.made) if context_dir is not None else None
     public = without_secret_files(scan, capture.files)
     scan, capture.files = public.scan, public.files
     hashes = cache or _shared_cache()
-    outside = settle_outside(capture, hashes, stored) if elsewhere else Outside(reads=capture.reads, rows=capture.rows)
+    outside = (
+        settle_outside(capture, hashes, stored)
+        if elsewhere
+        else Outside(reads=capture.paths.reads, rows=capture.notes.rows)
+    )
     sizes = sizes_of(scan, capture.files)
     links: tuple[FileEntry, ...] = ()
     named: Sequence[SourceFile] = capture.files
@@ -102,7 +106,7 @@ def assemble(
     files = _merge(inherited, explicit)
     values = tuple(_value_entry(value) for value in capture.values)
     _check_limit(files, values, limit, context_dir)
-    streams = tuple(_streams_entry(streams) for streams in capture.streams)
+    streams = tuple(_streams_entry(streams) for streams in capture.history.streams)
     wider = _wider(capture, values, (*inherited.files, *explicit))
     outside.places += _own_places(capture, (*files, *links))
     folders = _folders(capture, (*files, *links))
@@ -110,23 +114,25 @@ def assemble(
     contents = dict(inherited.contents)
     contents |= {placed.entry.sha256: placed.content for placed in explicit}
     contents |= {entry.sha256: value.content for entry, value in zip(values, capture.values, strict=True)}
-    contents |= {entry.sha256: one.content for entry, one in zip(streams, capture.streams, strict=True)}
+    contents |= {entry.sha256: one.content for entry, one in zip(streams, capture.history.streams, strict=True)}
     if manifest.init_streams is not None:
-        contents[manifest.init_streams.sha256] = capture.init_streams
-    contents |= capture.proof_values
-    contents |= {one.hash: one.trained.history for one in capture.earlier}
-    if wider is not None and capture.wider is not None:
-        contents |= {entry.sha256: one.content for entry, one in zip(wider.streams, capture.wider.streams, strict=True)}
+        contents[manifest.init_streams.sha256] = capture.history.init_streams
+    contents |= capture.history.proof_values
+    contents |= {one.hash: one.trained.history for one in capture.history.earlier}
+    if wider is not None and capture.history.wider is not None:
+        contents |= {
+            entry.sha256: one.content for entry, one in zip(wider.streams, capture.history.wider.streams, strict=True)
+        }
     report = [
         *rows_of(capture, inherited.summaries, explicit, values),
         *link_rows(links),
-        *rows_of_inputs(capture.proof_values),
+        *rows_of_inputs(capture.history.proof_values),
         *rows_of_others(capture, outside.rows, scan),
         *public.rows,
     ]
     states = inherited.states | _states(explicit)
     places = inherited.places | {placed.entry.path: placed.source.path for placed in explicit}
-    return Bundle(manifest, contents, report, [*capture.warnings, *key_warnings(capture, scan)], states, places)
+    return Bundle(manifest, contents, report, [*capture.notes.warnings, *key_warnings(capture, scan)], states, places)
 
 
 def _states(files: Sequence[Placed]) -> dict[Sha256, tuple[int, int, int, int]]:
@@ -282,26 +288,26 @@ def _overlaps(chosen: dict[str, Placed]) -> Iterator[Problem]:
 
 def _own_places(capture: Capture, entries: Sequence[FileEntry]) -> list[PlaceEntry]:
     """Return the places of absolute paths in the folder of the user's files."""
-    root = capture.root
+    root = capture.paths.root
     if root is None:
         return []
     sent = {part for entry in entries for part in (entry.path, *map(str, Path(entry.path).parents))}
 
     def travels(path: Path) -> bool:
-        made = capture.made is not None and capture.made(root / path) is not None
+        made = capture.paths.made is not None and capture.paths.made(root / path) is not None
         return made or path.as_posix() in sent or not has_files(root / path)
 
-    return own_places(capture.own, (value.content for value in capture.values), root, travels)
+    return own_places(capture.paths.own, (value.content for value in capture.values), root, travels)
 
 
 def _folders(capture: Capture, entries: Sequence[FileEntry]) -> tuple[FolderEntry, ...]:
     """Return the folders that have to be there, and those of files which travel that a cell makes itself."""
-    root = capture.root
+    root = capture.paths.root
     if root is None:
         return ()
     inside = {str(folder) for entry in entries for folder in Path(entry.path).parents} - {"."}
-    made = {folder for folder in inside if capture.makes(root / folder)}
-    wanted = {folder: False for folder in capture.folders if folder not in inside}
+    made = {folder for folder in inside if capture.paths.makes(root / folder)}
+    wanted = {folder: False for folder in capture.paths.folders if folder not in inside}
     return tuple(
         FolderEntry(path=path, made=is_made)
         for path, is_made in sorted({**wanted, **dict.fromkeys(made, True)}.items())
@@ -337,14 +343,16 @@ def _streams_entry(streams: CapturedStreams) -> StreamsEntry:
 
 def _wider(capture: Capture, values: Sequence[ValueEntry], files: Sequence[Placed]) -> WiderProgram | None:
     """Return the wider program; without a proof nobody would ever take it."""
-    found = capture.wider
-    if found is None or capture.proof is None:
+    found = capture.history.wider
+    if found is None or capture.history.proof is None:
         return None
     moved = [values[place].model_copy(update={"before_cell": before}) for place, before in found.values]
     streams = tuple(map(_streams_entry, found.streams))
     sources = [placed.source for placed in files if placed.source.why != INCLUDED]
     made = {one.target for one in sources if found.made is not None and found.made(one.path) is not None}
-    made |= {one for one in capture.folders if capture.root is not None and found.makes(capture.root / one)}
+    made |= {
+        one for one in capture.paths.folders if capture.paths.root is not None and found.makes(capture.paths.root / one)
+    }
     return WiderProgram(cells=found.cells, values=tuple(moved), streams=streams, made=tuple(sorted(made)))
 
 
@@ -367,13 +375,13 @@ def _manifest(
     manifest = BundleManifest(
         protocol=protocol,
         interpreter=current_interpreter(),
-        program=capture.program.model_copy(update={"earlier": tuple(one.entry() for one in capture.earlier)}),
+        program=capture.program.model_copy(update={"earlier": tuple(one.entry() for one in capture.history.earlier)}),
         files=files,
         values=values,
         requirements=tuple(dict.fromkeys(capture.requirements)),
         streams=streams,
-        init_streams=_entry_of(capture.init_streams),
-        proof=capture.proof,
+        init_streams=_entry_of(capture.history.init_streams),
+        proof=capture.history.proof,
         links=(*links, *outside.links),
         reads=tuple(outside.reads),
         places=tuple(outside.places),

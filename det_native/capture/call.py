@@ -153,7 +153,9 @@ def with_includes(
         path = _through_link(real, Path(named), root)
         base = root if root in path.parents else path.parent
         if path != real:  # what was said of the names that lead there holds no more
-            capture.rows = [row for row in capture.rows if row.how != "path" or not _is_in(root / row.what, path)]
+            capture.notes.rows = [
+                row for row in capture.notes.rows if row.how != "path" or not _is_in(root / row.what, path)
+            ]
         for file in [path] if path.is_file() else files_in(path):
             # A file of context_dir is sent with it, unless it is left out by default: then its own name takes it in.
             whole = request.context_dir is not None and root in file.parents

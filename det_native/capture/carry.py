@@ -6,19 +6,17 @@ that a quick one makes goes in place there; see ``det_native.heap.values``.
 
 from __future__ import annotations
 
-import io
 import pickle
 import types
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache, reduce
+from functools import reduce
 from typing import Any
 
+from det_native.capture.never_sent import BUILT_AGAIN, never_sent
 from det_native.capture.secrets import looks_secret, text_of_bytes
 from det_native.capture.value_formats import Encoded, human_size, size_of, texts_in, type_name
 from det_native.capture.value_formats import encode as encode_plain
-from det_native.heap.edges import full_name
 from det_native.heap.values import code_at, left_out, write_values
 
 NO_LIMIT = 1 << 62
@@ -28,41 +26,6 @@ _FAILURES = (
     *(pickle.PicklingError, TypeError, AttributeError, NotImplementedError, RecursionError, ValueError, RuntimeError),
     OSError,
 )
-
-#: What never travels by itself, by the full names of classes: its cell runs again instead.
-_NEVER_SENT: dict[str, str] = {
-    name: what
-    for what, names in {
-        "lock": "_thread.lock _thread.RLock _thread._local threading.Condition threading.Event threading.Semaphore "
-        "multiprocessing.synchronize.SemLock",
-        "thread": "threading.Thread",
-        "process": "multiprocessing.process.BaseProcess subprocess.Popen",
-        "queue": "queue.Queue",
-        "handle": "_io._IOBase sqlite3.Connection sqlite3.Cursor mmap.mmap",
-        "socket": "_socket.socket",
-        "loop": "asyncio.events.AbstractEventLoop",
-        "context variable": "_contextvars.ContextVar",
-        "generator": "builtins.generator builtins.async_generator",
-        "iterator": "builtins.coroutine builtins.frame builtins.traceback builtins.list_iterator "
-        "builtins.tuple_iterator builtins.dict_keyiterator builtins.map builtins.zip builtins.filter "
-        "builtins.enumerate det_native.pytorch.loop_batches.LoopBatches",
-        "model": "torch.nn.modules.module.Module keras.src.engine.base_layer.Layer keras.src.layers.layer.Layer "
-        "tensorflow.python.module.module.Module",
-        "optimizer": "torch.optim.optimizer.Optimizer keras.src.optimizers.base_optimizer.BaseOptimizer "
-        "keras.src.optimizers.optimizer._BaseOptimizer keras.src.optimizers.legacy.optimizer_v2.OptimizerV2",
-        "scheduler": "torch.optim.lr_scheduler.LRScheduler torch.optim.lr_scheduler._LRScheduler",
-        "dataset": "torch.utils.data.dataset.Dataset tensorflow.python.data.ops.dataset_ops.DatasetV2 "
-        "tensorflow.python.data.ops.iterator_ops.OwnedIterator",
-        "loader": "torch.utils.data.dataloader.DataLoader torch.utils.data.dataloader._BaseDataLoaderIter "
-        "torch.utils.data.sampler.Sampler",
-        "graph": "tensorflow.python.framework.ops.Graph",
-    }.items()
-    for name in names.split()
-}
-#: Of those, what travels all the same where nothing else gives what it came to: with what it has learned.
-_BUILT_AGAIN = frozenset({"model", "optimizer", "scheduler"})
-#: Generators of random numbers, which go on where they were.
-_STREAMS = frozenset({"torch._C.Generator", "numpy.random._generator.Generator"})
 
 
 class CannotSendError(ValueError):
@@ -154,39 +117,23 @@ def pack(
         Something in a value does not travel.
     """
     values = {name: namespace[name] for name in sorted(names)}
+    value = values[min(names)]
     packing = _Packing(min(names), namespace, checked, limit, is_local, leaves_out=bool(states))
     try:
-        with _bounded(limit, values[min(names)]):
-            writer, missing = write_values(values, lambda: _BoundedWriter(limit), packing.look, only_state=states)
+        output, missing = write_values(values, lambda: _Output(limit, value), packing.look, only_state=states)
     except _FAILURES as error:
         if isinstance(error, CannotSendError):
             raise
-        raise _unpicklable(values[min(names)], str(error)) from error
+        raise _unpicklable(value, str(error)) from error
     if missing and not states:
-        raise _unpicklable(values[min(names)], missing[0][1])
+        raise _unpicklable(value, missing[0][1])
     described = ", ".join(dict.fromkeys(map(type_name, values.values())))
-    encoded = Encoded("objects", b"".join(writer.parts), described, frozenset(packing.modules))
+    encoded = Encoded("objects", b"".join(output.parts), described, frozenset(packing.modules))
     return Packed(encoded, frozenset(packing.code), packing.holds_model)
 
 
 def _unpicklable(value: Any, why: str) -> CannotSendError:
     return CannotSendError(type_name(value), remedy=f"It cannot be pickled ({why}).", kind="unpicklable")
-
-
-@lru_cache(maxsize=4096)
-def _never_sent(cls: Any) -> str:
-    """Return what objects of a class are that never travel by themselves: ``model``, ``lock``; empty if they may."""
-    return next((_NEVER_SENT[name] for name in map(full_name, cls.__mro__) if name in _NEVER_SENT), "")
-
-
-def is_built_again(value: Any) -> bool:
-    """Whether an object is one that its cell builds, and that travels with what it has learned if need be."""
-    return _never_sent(type(value)) in _BUILT_AGAIN
-
-
-def has_state(value: Any) -> bool:
-    """Whether an object of the same class can take what the use of a value has made of it."""
-    return is_built_again(value) or full_name(type(value)) in _STREAMS
 
 
 @dataclass
@@ -223,8 +170,8 @@ class _Packing:
     def _reference(self, part: Any) -> Any:
         if isinstance(part, _CODE):
             return self._code(part)
-        what = _never_sent(type(part))
-        if what and what not in _BUILT_AGAIN:
+        what = never_sent(part)
+        if what and what not in BUILT_AGAIN:
             raise _refused_kind(part, what)
         self.holds_model |= bool(what)
         self._note(part.__name__ if isinstance(part, types.ModuleType) else type(part).__module__)
@@ -257,40 +204,20 @@ def _at(namespace: Mapping[str, Any], path: str) -> Any:
     return reduce(lambda value, attribute: getattr(value, attribute, None), attributes, namespace.get(name))
 
 
-class _TooLargeError(Exception):
-    pass
+class _Output:
+    """Collects what is written of a value, up to a limit."""
 
-
-class _BoundedWriter(io.RawIOBase):
-    """Collects what is written, up to a limit."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.size = 0
+    def __init__(self, limit: int, value: Any) -> None:
+        self._room, self._limit, self._value = limit, limit, value
         self.parts: list[bytes] = []
 
-    def writable(self) -> bool:
-        return True
-
-    def write(self, part: Any) -> int:
-        size = memoryview(part).nbytes  # large arrays come as buffers
-        self.size += size
-        if self.size > self.limit:
-            raise _TooLargeError
+    def write(self, part: Any) -> None:
+        self._room -= memoryview(part).nbytes  # large arrays come as buffers
+        if self._room < 0:
+            size = size_of(self._value)
+            text = human_size(size) if size else f"over {human_size(self._limit)}"
+            raise CannotSendError(f"{type_name(self._value)}, {text}", kind="large")
         self.parts.append(bytes(part))
-        return size
-
-
-@contextmanager
-def _bounded(limit: int, value: Any) -> Iterator[None]:
-    """That a value comes to more than so many bytes is its error."""
-    try:
-        yield
-    except _TooLargeError:
-        size = size_of(value)
-        raise CannotSendError(
-            f"{type_name(value)}, {human_size(size) if size else 'over ' + human_size(limit)}", kind="large"
-        ) from None
 
 
 def _refused_kind(value: Any, kind: str) -> CannotSendError:

@@ -31,7 +31,6 @@ from det_native.capture.failure import until
 from det_native.capture.live import executions_of, facts_of
 from det_native.capture.log import SLOW, CallRecord, ExecutionLog, LoggedExecution
 from det_native.capture.model import Capture, CapturedStreams
-from det_native.capture.observation.process import is_library_class
 from det_native.capture.program.choose import SECONDS, TOOK_LONG, choose
 from det_native.capture.program.records import Plan, Read, Run, Step
 from det_native.capture.program.runs import NOTHING, runs_of
@@ -40,6 +39,7 @@ from det_native.capture.program_files import add_files
 from det_native.capture.request import HEADLINE, Request
 from det_native.capture.second_program import second_program
 from det_native.capture.seen_files import SeenFiles, read_later
+from det_native.capture.side_effects.process import is_library_class
 from det_native.capture.sites import site_in_cells
 from det_native.capture.stale import changed_files, stale_modules
 from det_native.capture.submitted import CapturedTraining, earlier_trainings, has_come_home
@@ -47,7 +47,7 @@ from det_native.capture.transform import transform
 from det_native.capture.value_paths import ValuePaths
 from det_native.capture.values_to_send import ValuesToSend
 from det_native.errors import CaptureError, Problem
-from det_native.inspection.streams import encoded
+from det_native.process.streams import encoded
 from det_native.schema.manifests import CallKind, CallSite, Cell, Program
 
 #: Names that IPython gives to what cells returned, and to their texts.
@@ -92,7 +92,7 @@ class CellCapture:
         self.executions = executions_of(self.log, self.calling)
         self.init = self._init_executions()
         self.runs = self._runs()
-        self.values = ValuesToSend(self.request.values, self.namespace, self.executions, self.runs, self.log.looks)
+        self.values = ValuesToSend(self.request.values, self.namespace, self.executions, self.runs, self.log.sharing)
         self.runs = [
             replace(run, drawn=self.values.drawn(run)) if index != self.calling and logged.drew else run
             for index, (run, logged) in enumerate(zip(self.runs, self.log.executions, strict=False))
@@ -121,13 +121,13 @@ class CellCapture:
         included = [step.run for step in self.plan.steps]
         capture = Capture(self._program(included))
         capture.values = self.values.captured(self.plan, included)
-        capture.streams = self._streams(included)
-        capture.earlier = self._earlier()
+        capture.history.streams = self._streams(included)
+        capture.history.earlier = self._earlier()
         self._add_files(capture, included)
         self._explain(capture, included)
         if not self.problems and self.request.wider:
             self._add_second_program(capture)
-        capture.warnings = list(dict.fromkeys(self.warnings))
+        capture.notes.warnings = list(dict.fromkeys(self.warnings))
         return capture
 
     # What runs again.
@@ -230,7 +230,7 @@ class CellCapture:
         runs = [replace(run, stays=run.stays or (TOOK_LONG if i in slow else "")) for i, run in enumerate(self.runs)]
         second = self._choose(runs, seconds=math.inf)
         root, context = self._roots()[0], self.request.context_dir
-        capture.wider = second_program(capture, self.plan, second, self.log, self._last_init, root, context)
+        capture.history.wider = second_program(capture, self.plan, second, self.log, self._last_init, root, context)
 
     # The program.
 
@@ -322,7 +322,6 @@ class CellCapture:
         runs = [step.run for step in self.plan.steps if step.kind != "settings"]
         optional = {step.run: step.optional_from for step in self.plan.steps if step.optional_from is not None}
         seen = SeenFiles(self.log, runs, self._label, included, optional)
-        capture.made = seen.maker
         files = add_files(
             capture,
             [(self._text_that_runs(step), self._label(step.run)) for step in self.plan.steps],
@@ -351,11 +350,11 @@ class CellCapture:
             index = step.run
             logged, execution = self.log.executions[index], self.executions[index]
             self.problems.extend(secret_problems(step.source, execution.label, self.request.values))
-            capture.rows.extend(secret_rows(step.source, execution.cell))
+            capture.notes.rows.extend(secret_rows(step.source, execution.cell))
             if step.kind == "settings":  # the row of what stays behind says so
                 continue
-            capture.rows.extend(execution_rows(logged, execution, step.kind, cell.reason))
-            capture.rows.extend(remade_rows(sorted(self.runs[index].bound), self.namespace, execution))
+            capture.notes.rows.extend(execution_rows(logged, execution, step.kind, cell.reason))
+            capture.notes.rows.extend(remade_rows(sorted(self.runs[index].bound), self.namespace, execution))
             if index != self.calling:
                 others = [call for call in self.log.calls if not has_come_home(call)]
                 self.warnings.extend(training_warning(execution, step.source, others))
@@ -366,10 +365,10 @@ class CellCapture:
             if why != NOTHING:
                 duration = self.log.executions[index].duration
                 undone = done_for_effect(self.runs[index].source, self.libraries, self.standard)
-                capture.rows.append(stays_row(self.executions[index], duration, why, index in settings, undone))
+                capture.notes.rows.append(stays_row(self.executions[index], duration, why, index in settings, undone))
         for index, drawn in sorted(self.plan.unlike.items()):
             refused = {name: self.values.travels[name].refused for name in drawn if name in self.values.travels}
-            capture.rows.extend(drawn_rows(self.executions[index], sorted(drawn), refused))
+            capture.notes.rows.extend(drawn_rows(self.executions[index], sorted(drawn), refused))
         for index, names in self.plan.lost_settings.items():
             self.warnings.append(lost_settings_warning(self.executions[index], self.plan.left[index], few(names)))
         self.warnings.extend(self.values.unused(self.plan))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from det_native.capture.bindings import imports_in
 from det_native.capture.document_calls import FoundCall, find_calls, instruction_position
-from det_native.capture.document_literals import Literals, Unread
+from det_native.capture.document_literals import Literals, NotLiteralError
 from det_native.capture.log import comment_tags
 from det_native.capture.request import HEADLINE
 from det_native.capture.stars import star_names
@@ -107,7 +107,9 @@ class Document:
             what = f"has {len(self.calls)} training calls or fewer; number {chosen + 1} was chosen."
             raise CaptureError(HEADLINE, [Problem("The notebook", what, "Press Submit again: it has changed since.")])
         self.call = self.calls[-1 if chosen is None else chosen]
-        self.inits = [] if self.call.kind == "create" else [one for one in inits if one.order < self.call.order]
+        self.inits = (
+            [] if self.call.kind == "create" else [one for one in inits if one.route.order < self.call.route.order]
+        )
         running = self.call.running
         self._number(running + 1)
         self.above = [at for at in range(running + 1) if self._does_something(at) or at in (running, self.call.owner)]
@@ -151,13 +153,13 @@ class Document:
     def sites(self, sent: Sequence[int]) -> tuple[CallSite | None, CallSite | None]:
         """Return where the call and its ``init()`` stand in the cells that are sent, as far as their text tells."""
         init = self.init
-        return self.site(self.call, sent), self.site(init, sent) if init and not init.loop else None
+        return self.site(self.call, sent), self.site(init, sent) if init and not init.route.loop else None
 
     def site(self, call: FoundCall, sent: Sequence[int]) -> CallSite | None:
         """Return where a call stands in the cells that are sent; None if it does not."""
         if call.owner not in sent or call.running not in sent:
             return None
-        line, column = instruction_position(self.source(call.owner), call.node)
+        line, column = instruction_position(call.node)
         return CallSite(
             kind=call.kind,
             cell=sent.index(call.owner),
@@ -165,7 +167,7 @@ class Document:
             column=column,
             occurrence=call.occurrence,
             running=sent.index(call.running),
-            running_line=call.running_line,
+            running_line=call.route.line,
         )
 
     def literals(self) -> Literals:
@@ -173,13 +175,13 @@ class Document:
         trees = {at: tree for at in self.above if (tree := self.trees[at]) is not None}
         pythons = [cell.python for cell in self.cells[: self.call.running + 1]]
         hidden = {name for python in pythons for name in python.shell}
-        anything = [Unread(magic, at, 1, "depends on") for at, python in enumerate(pythons) for magic in python.hidden]
+        anything = [NotLiteralError(magic, at, 1) for at, python in enumerate(pythons) for magic in python.hidden]
         for at, tree in trees.items():
             for star in (one for one in imports_in(tree) if one.name == "*"):
                 names = star_names(star.module)
                 hidden.update(names or ())
                 if names is None:
-                    anything.append(Unread(f"from {star.module} import *", at, star.line, "depends on"))
+                    anything.append(NotLiteralError(f"from {star.module} import *", at, star.line))
         ours = [call.node for call in (*self.calls, *self.inits) if call.kind in ("create", "init")]
         return Literals(trees, ours, hidden, next(iter(anything), None))
 

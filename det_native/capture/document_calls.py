@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ast
-import dis
-import types
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -27,7 +26,41 @@ CREATES = frozenset({f"{_EXPERIMENTAL}.create", f"{_EXPERIMENTAL}.creation.creat
 FITS = frozenset({"fit", "fit_generator"})
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
+#: What may do something, or not.
+_CHOOSES = (
+    *(ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.match_case, ast.BoolOp, ast.Lambda),
+)
 _Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+
+
+@dataclass(frozen=True)
+class Route:
+    """How a place in the text comes to run.
+
+    Attributes
+    ----------
+    running : int
+        Index of the cell that runs then; another one than it is written in if that is a function.
+    line : int
+        Line of that cell's top-level statement.
+    order : tuple
+        By which calls are in the order of the document: the cell, and the places through which it is reached.
+    doubt : str
+        Why it may not be reached, empty if it is.
+    loop : int or None
+        Line of the loop that it stands in.
+    """
+
+    running: int
+    line: int
+    order: tuple[tuple[int, ...], ...]
+    doubt: str = ""
+    loop: int | None = None
+
+    @property
+    def in_function(self) -> bool:
+        """Whether a function is called for it."""
+        return len(self.order) > 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,40 +73,27 @@ class FoundCall:
     node : ast.Call
     owner : int
         Index of the cell in which it is written.
-    running : int
-        Index of the cell that runs when it is made; another one if it is written in a function.
-    running_line : int
-        Line of that cell's top-level statement.
-    order : tuple
-        By which calls are in the order of the document: the cell, and the places through which it is reached.
+    route : Route
     sure : bool
         Whether it is a call of ours by the names in it.
-    doubt : str
-        Why it may not be reached, empty if it is.
-    loop : int or None
-        Line of the loop that it stands in.
-    occurrence : int
-        How many times this very place was reached while the cell runs, this time included.
     framework : str or None
         None where another call tells it.
+    occurrence : int
+        How many times this very place was reached while the cell runs, this time included.
     """
 
     kind: CallKind
     node: ast.Call
     owner: int
-    running: int
-    running_line: int
-    order: tuple[tuple[int, ...], ...]
+    route: Route
     sure: bool = True
-    doubt: str = ""
-    loop: int | None = None
-    occurrence: int = 1
     framework: Framework | None = None
+    occurrence: int = 1
 
     @property
-    def in_function(self) -> bool:
-        """Whether a function is called for it."""
-        return len(self.order) > 2
+    def running(self) -> int:
+        """Index of the cell that runs when it is made."""
+        return self.route.running
 
 
 def find_calls(trees: Sequence[ast.Module | None]) -> list[FoundCall]:
@@ -120,17 +140,6 @@ def parents_of(tree: ast.AST) -> dict[ast.AST, ast.AST]:
     return {child: parent for parent in ast.walk(tree) for child in ast.iter_child_nodes(parent)}
 
 
-@dataclass(frozen=True)
-class _Route:
-    """How a place in the text comes to run: by which statement of which cell."""
-
-    running: int
-    line: int
-    order: tuple[tuple[int, ...], ...]
-    doubt: str = ""
-    loop: int | None = None
-
-
 class _Finder:
     def __init__(self, trees: Sequence[ast.Module | None]) -> None:
         self.imports = Imports(trees)
@@ -151,15 +160,12 @@ class _Finder:
             kind, framework, sure = self._kind(cell, node)
             if kind is None:
                 continue
-            for route in self._routes(cell, node):
-                place = route.running, route.line, route.order, sure, route.doubt, route.loop
-                found.append(FoundCall(kind, node, cell, *place, framework=framework))
-        found.sort(key=lambda call: call.order)
-        times: dict[tuple[ast.Call, int], int] = {}
+            found += [FoundCall(kind, node, cell, one, sure, framework) for one in self._routes(cell, node)]
+        found.sort(key=lambda call: call.route.order)
+        times = Counter[tuple[ast.Call, int]]()
         for at, call in enumerate(found):
-            place_of = call.node, call.running
-            times[place_of] = times.get(place_of, 0) + 1
-            found[at] = replace(call, occurrence=times[place_of])
+            times[call.node, call.running] += 1
+            found[at] = replace(call, occurrence=times[call.node, call.running])
         return found
 
     # What a call is.
@@ -221,7 +227,7 @@ class _Finder:
 
     # Where it runs.
 
-    def _routes(self, cell: int, node: ast.expr, inside: tuple[ast.AST, ...] = ()) -> list[_Route]:
+    def _routes(self, cell: int, node: ast.expr, inside: tuple[ast.AST, ...] = ()) -> list[Route]:
         doubt, loop = "", None
         child: ast.AST = node
         parent = self.parents[child]
@@ -233,11 +239,11 @@ class _Finder:
             doubt = doubt or _may_leave_out(parent, child)
             child, parent = parent, self.parents[parent]
         assert isinstance(child, ast.stmt)
-        return [_Route(cell, child.lineno, ((cell,), _end(node)), doubt, loop)]
+        return [Route(cell, child.lineno, ((cell,), _end(node)), doubt, loop)]
 
     def _callers(
         self, node: ast.expr, function: _Function, inside: tuple[ast.AST, ...], doubt: str, loop: int | None
-    ) -> list[_Route]:
+    ) -> list[Route]:
         """Every place that names a function is taken for a call of it."""
         if function in inside:
             return []
@@ -246,7 +252,7 @@ class _Finder:
         if returns:
             doubt = doubt or f"the `return` in line {returns[0].lineno} decides whether it is made"
         return [
-            _Route(route.running, route.line, (*route.order, _end(node)), doubt or route.doubt, loop or route.loop)
+            Route(route.running, route.line, (*route.order, _end(node)), doubt or route.doubt, loop or route.loop)
             for at, one in self.nodes
             if (isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load) and one.id == function.name)
             or (method and isinstance(one, ast.Attribute) and one.attr == function.name)
@@ -272,35 +278,22 @@ def _repeats(parent: ast.AST, child: ast.AST) -> bool:
 
 def _may_leave_out(parent: ast.AST, child: ast.AST) -> str:
     """Return why the code around a piece of code may not come to it."""
-    if isinstance(parent, ast.If | ast.IfExp) and child is not parent.test:
-        return f"`{ast.unparse(parent.test)}`, in line {parent.lineno}, decides whether it is made"
-    if isinstance(parent, ast.For | ast.AsyncFor | ast.While) and child in (*parent.body, *parent.orelse):
-        return f"the loop in line {parent.lineno} decides whether it is made"
-    if isinstance(parent, ast.ExceptHandler):
-        return f"the error that `except` in line {parent.lineno} waits for decides about it"
-    if isinstance(parent, ast.match_case | ast.BoolOp | ast.Lambda):
-        return f"`{ast.unparse(child).splitlines()[0]}` may not run"
-    return ""
+    always = (getattr(parent, "test", None), getattr(parent, "iter", None))
+    if not isinstance(parent, _CHOOSES) or child in always:
+        return ""
+    line = getattr(parent, "lineno", None)
+    where = "" if line is None else f", in line {line},"
+    return f"`{ast.unparse(parent).strip().splitlines()[0]}`{where} decides whether it is made"
 
 
-def instruction_position(source: str, call: ast.Call) -> tuple[int, int]:
+def instruction_position(call: ast.Call) -> tuple[int, int]:
     """Return line and column of the instruction that makes a call: what its frame reports when it happens.
 
-    They differ from those of the expression where a chain of calls goes over several lines.
-
-    Parameters
-    ----------
-    source : str
-        The cell as Python.
-    call : ast.Call
-        A node of it.
+    They differ from those of the expression where a chain of calls goes over several lines: a method that is called
+    with plain arguments is at its name.
     """
-    codes = [compile(source, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)]
-    for code in codes:
-        codes += [one for one in code.co_consts if isinstance(one, types.CodeType)]
-        # ``dis.get_instructions`` writes out constants, which may be far too long.
-        for number, (line, end_line, column, end_column) in zip(code.co_code[::2], code.co_positions(), strict=True):
-            is_call = dis.opname[number].startswith("CALL") and line is not None
-            if is_call and (end_line, end_column) == (call.end_lineno, call.end_col_offset):
-                return line or 0, column or 0
+    method = call.func
+    is_plain = not any(isinstance(one, ast.Starred) for one in call.args) and all(one.arg for one in call.keywords)
+    if is_plain and isinstance(method, ast.Attribute) and method.end_lineno != call.lineno:
+        return method.end_lineno or 0, (method.end_col_offset or 0) - len(method.attr.encode())
     return call.lineno, call.col_offset

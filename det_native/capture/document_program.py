@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from det_native.capture.bindings import imports_in
 from det_native.capture.call import with_includes
 from det_native.capture.document import Document
 from det_native.capture.document_names import missing_problem
@@ -21,6 +22,7 @@ from det_native.capture.program_files import add_files
 from det_native.capture.reads import reads_of
 from det_native.capture.request import Request
 from det_native.capture.stars import star_names
+from det_native.capture.syntax import tree_of
 from det_native.capture.values_to_send import ValuesToSend
 from det_native.errors import Problem
 from det_native.schema.manifests import CallSite, Cell, Program
@@ -101,11 +103,13 @@ class _Collector:
         )
         sources = [(step.source, document.mark(step.run)) for step in plan.steps]
         for at, (source, mark) in zip(sent, sources, strict=True):
-            capture.rows.append(CaptureRow(what=f"cell {mark}", how="runs again", size=0, cell=mark, note=reasons[at]))
-            capture.rows.extend(secret_rows(source, mark))
+            capture.notes.rows.append(
+                CaptureRow(what=f"cell {mark}", how="runs again", size=0, cell=mark, note=reasons[at])
+            )
+            capture.notes.rows.extend(secret_rows(source, mark))
             self.problems.extend(secret_problems(source, document.label(at), self.request.values))
         for at in (at for at in plan.left if self.runs[at].source and not self.runs[at].never and at not in sent):
-            capture.rows.append(stays_row(self.executions[at], None, "makes only what values= sends", False, ()))
+            capture.notes.rows.append(stays_row(self.executions[at], None, "makes only what values= sends", False, ()))
         titles = {document.mark(at): document.label(at) for at in sent}
         roots = [self.request.context_dir or self.folder, self.folder]
         modules = [(module, "") for one in self.values.encoded.values() for module in sorted(one.modules)]
@@ -115,14 +119,14 @@ class _Collector:
         capture.values = self.values.captured(plan, sent)
         note = "declared; its size is known when the cells have run"
         for value in (value for value in plan.values if value.name not in self.values.encoded):
-            capture.rows.append(CaptureRow(what=value.name, how="value", size=0, status="new", note=note))
+            capture.notes.rows.append(CaptureRow(what=value.name, how="value", size=0, status="new", note=note))
         for one in plan.refusals:
             if one.maker is not None or not self.unknown:
                 maker = (one.maker, self.runs[one.maker].never) if one.maker is not None else None
                 read = self.runs[one.user].reads[one.name]
                 self.problems.append(missing_problem(document, one.user, one.name, read, maker))
         capture.requirements = list(dict.fromkeys(one for cell in document.cells for one in cell.python.requirements))
-        capture.warnings = list(dict.fromkeys([*self.warnings, *files.warnings]))
+        capture.notes.warnings = list(dict.fromkeys([*self.warnings, *files.warnings]))
         return Collected(capture, list(dict.fromkeys(self.problems)))
 
     # Which cells.
@@ -139,10 +143,9 @@ class _Collector:
             )
             for run in self.runs
         ]
-        codes = [reads_of(run.source, last=self._last(at)) for at, run in enumerate(self.runs) if run.source]
-        read = {name for run in self.runs for name, one in run.reads.items() if len(one.path) > 1}
-        read = read.union(*(code.wanted for code in codes))
-        imported = set[str]().union(*(code.imports for code in codes))
+        read = {n for run in self.runs for n, one in run.reads.items() if one.certain or len(one.path) > 1}
+        trees = [tree_of(run.source) for run in self.runs]
+        imported = {one.name for tree in trees for statement in tree.body for one in imports_in(statement)}
         away = Travel(refused="only what values= names is sent by value")
         plan = choose(
             self.runs,
@@ -156,9 +159,6 @@ class _Collector:
         # Nobody has seen which cell makes it what it is: the report names the one that needs it.
         plan.values = [Value(name, user, maker=user) for name, user in needed]
         return plan
-
-    def _last(self, at: int) -> int | None:
-        return self.document.call.running_line if at == self.document.call.running else None
 
     def _reason(self, at: int) -> str:
         if at == self.document.call.running:
@@ -180,7 +180,7 @@ def _runs(document: Document) -> tuple[list[Execution], list[Run], bool]:
     stars = {star: star_names(star[0]) for code in codes for star in code.stars}
     facts = Facts({star: names or frozenset() for star, names in stars.items()})
     called = {at for call in (document.call, *document.inits) for at in (call.owner, call.running)}
-    runs = runs_of(executions, document.call.running_line, facts, wanted=called)
+    runs = runs_of(executions, document.call.route.line, facts, wanted=called)
     runs[-1] = replace(runs[-1], changed=frozenset(codes[-1].stored_into))
     return executions, runs, None in stars.values() or any(code.runs_text for code in codes)
 

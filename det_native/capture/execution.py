@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from det_native.capture.observation.watch import Effects
+from det_native.capture.watch import Effects
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from det_native.inspection.streams import current_streams
+from det_native.process.streams import current_streams
 
 
 class _Execution(Protocol):

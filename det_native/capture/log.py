@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import sys
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -27,13 +26,12 @@ from det_native.capture.shell_state import (
 from det_native.capture.tracebacks import told_line, top_line
 from det_native.errors import is_own
 from det_native.frameworks import known_frameworks
-from det_native.inspection.streams import beginnings, current_streams, stream_of
 from det_native.own_time import spent
+from det_native.process.streams import beginnings, current_streams, stream_of
 
 if TYPE_CHECKING:
-    from det_native.capture.observation.looks import Look
-    from det_native.capture.observation.paths_seen import PathsSeen
-    from det_native.capture.observation.watch import Effects
+    from det_native.capture.side_effects.paths_seen import PathsSeen
+    from det_native.capture.watch import Effects
 
 #: Seconds above which running a cell again is worth a warning.
 SLOW = 60.0
@@ -160,9 +158,9 @@ class ExecutionLog:
     """
 
     def __init__(self, shell: Any) -> None:
-        from det_native.capture.observation.outside import outside  # only a notebook is looked at
-        from det_native.capture.observation.watch import Watch
+        from det_native.capture.side_effects.audit import outside  # only a notebook is looked at
         from det_native.capture.trained import Trainings
+        from det_native.capture.watch import Watch
 
         self.shell = shell
         self.prompts = True
@@ -184,10 +182,9 @@ class ExecutionLog:
         outermost = [execution for execution in self._running if execution is not None]
         return outermost[0] if outermost else None
 
-    @property
-    def looks(self) -> Mapping[str, Look]:
-        """What the last look at each name told."""
-        return self._watch.looks
+    def sharing(self, name: str) -> frozenset[str]:
+        """Return names whose values have objects in common with that of another one."""
+        return self._watch.sharing(name, self.shell.user_ns)
 
     def attach(self) -> None:
         """Take over the history so far, and record from now on."""
@@ -201,7 +198,7 @@ class ExecutionLog:
         self._take_history()
         self._watch.begin(self.shell.user_ns, self.shell.user_ns_hidden, "")
         self.fixed = self._watch.fixed()
-        self.looked_up = {name: one.looked_up for name, one in self._watch.looks.items() if one.looked_up}
+        self.looked_up = {name: names for name in self.shell.user_ns if (names := self._watch.looked_up(name))}
         self.shell.events.register("pre_run_cell", self._before)
         self.shell.events.register("post_run_cell", self._after)
 
@@ -302,8 +299,7 @@ class ExecutionLog:
         before = execution.effects
         if before is None:
             return
-        seconds = time.perf_counter() - (execution.clock or time.perf_counter())
-        seen = self._watch.end(self.shell.user_ns, self.shell.user_ns_hidden, execution.source, seconds)
+        seen = self._watch.end(self.shell.user_ns, self.shell.user_ns_hidden, execution.source)
         seen = seen._replace(process=seen.process | self._outside.settings())
         calls = [call for call in self.calls if call.running == execution.index and call.kind != "init"]
         if calls:

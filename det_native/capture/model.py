@@ -93,39 +93,97 @@ class CapturedWider:
 
 
 @dataclass
+class Notes:
+    """What there is to say of a program: lines of the report on what is *not* sent, and sentences."""
+
+    rows: list[CaptureRow] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass
+class CapturedPaths:
+    """The paths of a program.
+
+    Attributes
+    ----------
+    root : Path or None
+        The folder of the user's files.
+    reads : list of ReadEntry
+        What it reads where it runs.
+    outside : list of OutsidePath
+        What it names by a path that leads out of what is sent.
+    own : list of OwnPath
+        What it names by an absolute path in `root`.
+    folders : list of str
+        Folders that have to be there, by their places.
+    made : callable, optional
+        Knows the files that the program makes where it runs.
+    makes : callable
+        Whether a cell makes a folder.
+    """
+
+    root: Path | None = None
+    reads: list[ReadEntry] = field(default_factory=list)
+    outside: list[OutsidePath] = field(default_factory=list)
+    own: list[OwnPath] = field(default_factory=list)
+    folders: list[str] = field(default_factory=list)
+    made: Maker | None = None
+    makes: Callable[[Path], bool] = lambda folder: False
+
+
+@dataclass
+class CapturedHistory:
+    """What the notebook did until the call, and what it came to: the worker does the same, and compares.
+
+    Attributes
+    ----------
+    streams : list of CapturedStreams
+    init_streams : bytes
+        States of the streams of random numbers as ``init()`` left them, encoded; empty where they are not known.
+    earlier : list of CapturedTraining
+        Trainings whose weights the program's calls give.
+    proof : CallProof or None
+    proof_values : dict
+        Values of inputs that travel with the proof, by hash.
+    wider : CapturedWider or None
+        What is run if the program gives other inputs than the notebook had.
+    """
+
+    streams: list[CapturedStreams] = field(default_factory=list)
+    init_streams: bytes = b""
+    earlier: list[CapturedTraining] = field(default_factory=list)
+    proof: CallProof | None = None
+    proof_values: dict[Sha256, bytes] = field(default_factory=dict)
+    wider: CapturedWider | None = None
+
+
+@dataclass
 class Capture:
     """A program and what it needs.
 
-    `packages` are the installed ones that it imports, `rows` report lines on things *not* sent, `warnings` sentences,
-    `reads` what it reads where it runs, `outside` what it names by a path that leads out of what is sent, `own` what it
-    names by an absolute path in `root`, the folder of the user's files, and `wider` what is run if it gives other
-    inputs than the notebook had. `proof_values` are values of inputs that travel with the
-    proof, by hash. `earlier` are trainings whose weights its calls give. `made` knows the
-    files that the program makes where it runs, `makes` whether a cell makes a folder, and `folders` are those that have
-    to be there, by their places. `init_streams` are states of the streams of random numbers as ``init()``
-    left them, encoded; empty where they are not known.
+    Attributes
+    ----------
+    program : Program
+    values : list of CapturedValue
+    files : list of SourceFile
+    paths : CapturedPaths
+    history : CapturedHistory
+    packages : list of PackageUse
+        The installed ones that it imports.
+    requirements : list of str
+        What its cells install.
+    notes : Notes
+        What there is to say of it.
     """
 
     program: Program
     values: list[CapturedValue] = field(default_factory=list)
     files: list[SourceFile] = field(default_factory=list)
-    requirements: list[str] = field(default_factory=list)
+    paths: CapturedPaths = field(default_factory=CapturedPaths)
+    history: CapturedHistory = field(default_factory=CapturedHistory)
     packages: list[PackageUse] = field(default_factory=list)
-    rows: list[CaptureRow] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    streams: list[CapturedStreams] = field(default_factory=list)
-    init_streams: bytes = b""
-    proof: CallProof | None = None
-    proof_values: dict[Sha256, bytes] = field(default_factory=dict)
-    reads: list[ReadEntry] = field(default_factory=list)
-    outside: list[OutsidePath] = field(default_factory=list)
-    root: Path | None = None
-    own: list[OwnPath] = field(default_factory=list)
-    folders: list[str] = field(default_factory=list)
-    makes: Callable[[Path], bool] = lambda folder: False
-    wider: CapturedWider | None = None
-    earlier: list[CapturedTraining] = field(default_factory=list)
-    made: Maker | None = None
+    requirements: list[str] = field(default_factory=list)
+    notes: Notes = field(default_factory=Notes)
 
 
 class BundleRow(CaptureRow):

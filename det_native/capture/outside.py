@@ -57,13 +57,13 @@ def settle_outside(capture: Capture, hashes: HashCache, stored: Stored | None) -
         Says which contents of these sizes the store has.
     """
     found = Outside()
-    texts = {one.text for one in capture.outside}
-    found.rows = [row for row in capture.rows if not (row.how == "path" and row.what in texts)]
+    texts = {one.text for one in capture.paths.outside}
+    found.rows = [row for row in capture.notes.rows if not (row.how == "path" and row.what in texts)]
     links: dict[str, FileEntry] = {}
-    inside = [_files_of(one.path) for one in capture.outside]
+    inside = [_files_of(one.path) for one in capture.paths.outside]
     stats = {path: stat for files in inside for path, stat in files}
     kept = in_store(stats, hashes, stored) if stored is not None else {}
-    for one, files in zip(capture.outside, inside, strict=True):
+    for one, files in zip(capture.paths.outside, inside, strict=True):
         has_all = all(path in kept and _is_portable(path) for path, _ in files)
         entries = [_entry(path, kept[path]) for path, _ in files] if has_all else []
         if entries:
@@ -74,11 +74,11 @@ def settle_outside(capture: Capture, hashes: HashCache, stored: Stored | None) -
             found.rows.append(_unsent_row(one, files))
     found.links = [links[target] for target in sorted(links)]
     placed = [place.text for place in found.places]
-    found.reads = [read for read in capture.reads if not _is_below(read.path, placed)]
+    found.reads = [read for read in capture.paths.reads if not _is_below(read.path, placed)]
     certain = {read.path for read in found.reads}
     found.reads += [
         ReadEntry(path=one.text, where=one.where, certain=False)
-        for one in capture.outside
+        for one in capture.paths.outside
         if one.text not in certain and not _is_below(one.text, placed) and not one.text.startswith(OF_THE_SYSTEM)
     ]
     return found

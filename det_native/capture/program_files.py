@@ -10,7 +10,7 @@ from det_native.capture.collector import DataFiles
 from det_native.capture.data import collect_data
 from det_native.capture.explain_secrets import secret_problems
 from det_native.capture.failure import before
-from det_native.capture.model import Capture
+from det_native.capture.model import Capture, CapturedPaths
 from det_native.capture.modules import ModuleFiles, collect_modules, imported_modules
 from det_native.capture.own_folder import own_paths
 from det_native.capture.packages import packages_of
@@ -107,14 +107,18 @@ def add_files(
     )
     capture.packages = packages_of([*sources, *modules.sources], of_values, optional)
     capture.files = [*modules.files, *data.files]
-    capture.reads = [ReadEntry(path=path, where=where) for path, where in data.reads]
-    capture.outside = data.outside
-    capture.root = root = roots[0].resolve()
-    capture.folders = data.folders
+    root = roots[0].resolve()
     made_by_text = {root / target for target in data.made}
-    capture.makes = lambda path: path in made_by_text or (seen is not None and seen.makes_folder(path))
-    capture.own.extend(own_paths([*sources, *texts], arguments, capture.root))
-    capture.rows.extend([*modules.rows, *data.rows])
+    capture.paths = CapturedPaths(
+        root=root,
+        reads=[ReadEntry(path=path, where=where) for path, where in data.reads],
+        outside=data.outside,
+        own=list(own_paths([*sources, *texts], arguments, root)),
+        folders=data.folders,
+        made=seen.maker if seen is not None else None,
+        makes=lambda path: path in made_by_text or (seen is not None and seen.makes_folder(path)),
+    )
+    capture.notes.rows.extend([*modules.rows, *data.rows])
     found = ProgramFiles(modules, data, texts, list(modules.problems), [*modules.warnings, *data.warnings])
     for file, (text, target) in zip(python, texts, strict=True):
         if file.path not in request.include:

@@ -6,14 +6,63 @@ import ast
 import symtable
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from det_native.capture.bindings import bound_by, catches, imports_in, root_of
-from det_native.capture.named_by_text import RUNS_TEXT, is_namespace, names_in_text, pattern_of
-from det_native.capture.reads_record import Import, Reads
+from det_native.capture.named_by_text import names_in_text
 from det_native.capture.syntax import tree_of
 
 _NAME_ERRORS = frozenset({"NameError", "Exception", "BaseException"})
+_LATER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+@dataclass
+class Reads:
+    """What one piece of code does with names.
+
+    Attributes
+    ----------
+    reads : dict of str to int
+        Names that it may read before it has bound them for certain, each with the first line. One with ``*`` is a
+        pattern, of a name that is put together: ``globals()[f"make_{kind}"]``.
+    certain : set of str
+        Those of them that are read whenever it runs, and that nothing above in it may have bound.
+    guarded : set of str
+        Those of `reads` that it can do without: it asks for them in ``try`` with a handler of ``NameError``.
+    known : dict of str to frozenset of str
+        For names of `reads`: those that it has bound for certain whenever it reads the name.
+    bound, surely, deleted : set of str
+        Names that it may bind, those that it has bound for certain once it has run, and those that it deletes.
+    late_bound : set of str
+        Names that functions of it bind when they are called: ``global count``.
+    functions : dict of str to frozenset of str
+        Functions and classes that it defines, with the names that they look up.
+    stars : list of (module, level)
+    stored_into : set of str
+        Names of which it sets an attribute or an item, or which it updates in place (``+=``).
+    called : set of str
+        Names that it gives to a call or of which it calls a method.
+    runs_text : bool
+        It may bind names that do not stand in it: ``exec``, ``globals()``.
+    texts : set of str
+        Texts in it that could be names.
+    """
+
+    reads: dict[str, int] = field(default_factory=dict)
+    certain: set[str] = field(default_factory=set)
+    guarded: set[str] = field(default_factory=set)
+    known: dict[str, frozenset[str]] = field(default_factory=dict)
+    bound: set[str] = field(default_factory=set)
+    surely: set[str] = field(default_factory=set)
+    deleted: set[str] = field(default_factory=set)
+    late_bound: set[str] = field(default_factory=set)
+    functions: dict[str, frozenset[str]] = field(default_factory=dict)
+    stars: list[tuple[str, int]] = field(default_factory=list)
+    stored_into: set[str] = field(default_factory=set)
+    called: set[str] = field(default_factory=set)
+    runs_text: bool = False
+    texts: set[str] = field(default_factory=set)
 
 
 @lru_cache(maxsize=4096)
@@ -39,47 +88,40 @@ def reads_in(statements: Iterable[ast.stmt]) -> Reads:
     reader = _Reader()
     for statement in statements:
         reader.visit(statement)
+        reader.note(statement)
     return reader.result()
 
 
-class _Comprehension(set[str]):
-    """Names of a comprehension: a walrus inside binds outside of it."""
+@dataclass
+class _Class:
+    """A class whose body is read: the names that it has bound, and those that its methods look up."""
+
+    names: set[str] = field(default_factory=set)
+    late: set[str] = field(default_factory=set)
 
 
 class _Reader(ast.NodeVisitor):
-    """Goes through statements and expressions in their order."""
+    """Goes through statements and expressions in the order in which they run."""
 
     def __init__(self) -> None:
         self.found = Reads()
         self._sure: set[str] = set()
         self._optional = 0  # inside what may not run
         self._guarded = 0  # inside what does without the name
-        self._hidden: list[set[str]] = []  # names of comprehensions and classes around
         self._unguarded: set[str] = set()
-        self._other: set[str] = set()  # names bound by something else than an import
+        self._classes: list[_Class] = []  # around
         self._followed: set[str] = set()  # functions that one read has led to: they may call each other
 
     def result(self) -> Reads:
         self.found.surely = self._sure
         self.found.guarded -= self._unguarded
-        for name in self._other:
-            self.found.imports.pop(name, None)
         return self.found
 
     # Names.
 
-    def visit_Name(self, node: ast.Name) -> None:
-        if isinstance(node.ctx, ast.Load):
-            self._read(node.id, node.lineno)
-        elif isinstance(node.ctx, ast.Store):
-            self._bind(node.id)
-        else:
-            self._delete(node.id)
-
     def _read(self, name: str, line: int, *, late: bool = False, guarded: bool = False) -> None:
-        self.found.loaded.add(name)
         guarded = guarded or bool(self._guarded)
-        if name in self._sure or any(name in hidden for hidden in self._hidden):
+        if name in self._sure or any(name in one.names for one in self._classes):
             if name in self.found.functions and name in self._sure and name not in self._followed:
                 outermost = not self._followed
                 self._followed.add(name)
@@ -89,31 +131,19 @@ class _Reader(ast.NodeVisitor):
                     self._followed.clear()
             return
         self.found.reads.setdefault(name, line)
-        before = self.found.known.get(name)
-        self.found.known[name] = frozenset(self._sure) if before is None else before & self._sure
+        self.found.known[name] = self.found.known.get(name, frozenset(self._sure)) & self._sure
         (self.found.guarded if guarded else self._unguarded).add(name)
-        if guarded or late or name in self.found.bound:  # it has been bound, as far as anybody can tell
-            return
-        self.found.wanted.add(name)
-        if not self._optional:
+        if not (guarded or late or self._optional or name in self.found.bound):
             self.found.certain.add(name)
 
-    def _bind(self, name: str, imported: bool = False) -> None:
-        if self._hidden:
-            self._hidden[-1].add(name)
+    def _bind(self, *names: str) -> None:
+        if self._classes:
+            self._classes[-1].names.update(names)
             return
-        self.found.bound.add(name)
-        if not imported:
-            self._other.add(name)
-        self.found.functions.pop(name, None)
-        self._sure.add(name)
-
-    def _delete(self, name: str) -> None:
-        if self._hidden:
-            return
-        self._read(name, 0)
-        self.found.deleted.add(name)
-        self._sure.discard(name)
+        self.found.bound.update(names)
+        self._sure.update(names)
+        for name in names:
+            self.found.functions.pop(name, None)
 
     def _visit_all(self, nodes: Iterable[ast.AST | None]) -> None:
         for node in nodes:
@@ -135,23 +165,30 @@ class _Reader(ast.NodeVisitor):
         self._optional -= 1
         self._sure = before
 
-    def _ways(self, ways: Iterable[Sequence[ast.AST]]) -> None:
-        """Of several ways one is gone: what each binds is bound."""
-        ends, before = [], self._sure
-        self._optional += 1
+    def _ways(self, ways: Iterable[Sequence[ast.AST]], *ends: set[str]) -> None:
+        """Of several ways one is gone: what each binds is bound, but for those that do not go on after them."""
         for way in ways:
-            self._sure = set(before)
-            self._visit_all(way)
-            if not _ends_here(way):
-                ends.append(self._sure)
-        self._optional -= 1
-        self._sure = set.intersection(*ends) if ends else before
+            with self._perhaps():
+                self._visit_all(way)
+                if not (way and isinstance(way[-1], ast.Raise | ast.Return | ast.Continue | ast.Break)):
+                    ends = (*ends, self._sure)
+        self._sure = set.intersection(*ends) if ends else self._sure
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if not isinstance(node.ctx, ast.Store):
+            self._read(node.id, node.lineno)
+        else:
+            self._bind(node.id)
+        if isinstance(node.ctx, ast.Del) and not self._classes:
+            self.found.deleted.add(node.id)
+            self._sure.discard(node.id)
 
     # Statements.
 
-    def visit_Assign(self, node: ast.Assign) -> None:
-        self.visit(node.value)
-        self._visit_all(node.targets)
+    def visit_Assign(self, node: ast.Assign | ast.NamedExpr) -> None:
+        self._visit_all([node.value, *(node.targets if isinstance(node, ast.Assign) else [node.target])])
+
+    visit_NamedExpr = visit_Assign  # noqa: N815 (ast's name)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         self._annotation(node.annotation)
@@ -162,25 +199,15 @@ class _Reader(ast.NodeVisitor):
         self.visit(node.value)
         if isinstance(node.target, ast.Name):
             self._read(node.target.id, node.lineno)
-            self.found.stored_into.add(node.target.id)
-            self._bind(node.target.id)
-        else:
-            self.visit(node.target)
+        self.visit(node.target)
 
-    def visit_For(self, node: ast.For | ast.AsyncFor) -> None:
-        self.visit(node.iter)
-        self._loop([node.target, *node.body], node.orelse)
-
-    visit_AsyncFor = visit_For  # noqa: N815 (ast's name)
-
-    def visit_While(self, node: ast.While) -> None:
-        self.visit(node.test)
-        self._loop(node.body, node.orelse)
-
-    def _loop(self, body: Sequence[ast.AST], after: Sequence[ast.AST]) -> None:
+    def visit_For(self, node: ast.For | ast.AsyncFor | ast.While) -> None:
+        self.visit(node.test if isinstance(node, ast.While) else node.iter)
         with self._perhaps():
-            self._visit_all(body)
-        self._visit_all(after)
+            self._visit_all([*([] if isinstance(node, ast.While) else [node.target]), *node.body])
+        self._visit_all(node.orelse)
+
+    visit_AsyncFor = visit_While = visit_For  # noqa: N815 (ast's names)
 
     def visit_If(self, node: ast.If) -> None:
         self.visit(node.test)
@@ -192,218 +219,135 @@ class _Reader(ast.NodeVisitor):
         self._guarded += guarded
         self._visit_all(node.body)
         self._guarded -= guarded
-        if guarded:  # a name that was asked for is there, or a handler makes it
-            asked = (one.value for one in node.body if isinstance(one, ast.Expr | ast.Assign))
-            self._sure = self._sure.union(*map(root_of, asked))
         self._visit_all(node.orelse)
-        ends = [self._sure]
-        self._optional += 1
-        for handler in node.handlers:
-            self._sure = set(before)
-            self._visit_all([handler.type])
-            if handler.name is not None:
-                self._bind(handler.name)
-            self._visit_all(handler.body)
-            if handler.name is not None:
-                self._sure.discard(handler.name)
-            if not _ends_here(handler.body):
-                ends.append(self._sure)
-        self._optional -= 1
-        self._sure = set.intersection(*ends)
+        after, self._sure = self._sure, before
+        self._ways([[*_header(one), *one.body] for one in node.handlers], after)
         self._visit_all(node.finalbody)
 
     def visit_TryStar(self, node: ast.TryStar) -> None:
         self.visit_Try(node)  # type: ignore[arg-type]
 
-    def visit_Match(self, node: ast.Match) -> None:
-        self.visit(node.subject)
-        for case in node.cases:
-            with self._perhaps():
-                self.visit(case.pattern)
-                for name in (name for inner in ast.walk(case.pattern) for name in bound_by(inner)):
-                    self._bind(name)
-                self._visit_all([case.guard, *case.body])
+    def visit_match_case(self, node: ast.match_case) -> None:
+        with self._perhaps():
+            self.visit(node.pattern)
+            self._bind(*(name for inner in ast.walk(node.pattern) for name in bound_by(inner)))
+            self._visit_all([node.guard, *node.body])
 
     def visit_Import(self, node: ast.Import | ast.ImportFrom) -> None:
         for one in imports_in(node):
             if one.name == "*":
                 self.found.stars.append((one.module, one.level))
             else:
-                module = one.module if one.attribute or one.renamed else one.name
-                self._imported(one.name, Import(module, one.attribute, one.level))
+                self._bind(one.name)
 
     visit_ImportFrom = visit_Import  # noqa: N815 (ast's name)
-
-    def _imported(self, name: str, what: Import) -> None:
-        if not self._hidden:
-            if self.found.imports.get(name, what) != what or self._optional or name in self.found.bound - {name}:
-                self._other.add(name)
-            self.found.imports[name] = what
-        self._bind(name, imported=True)
 
     # Code that runs later.
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         self._visit_all([*node.decorator_list, node.args])
         self._annotation(node.returns)
-        self.found.late_bound |= _set_outside(node)
-        self._define(node.name, node.lineno, _late_names(node), now=bool(node.decorator_list))
+        self.found.late_bound |= {
+            name for inner in ast.walk(node) if isinstance(inner, ast.Global) for name in inner.names
+        }
+        self._define(node.name, node.lineno, _looked_up(node), now=bool(node.decorator_list))
 
     visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815 (ast's name)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         before = [*node.decorator_list, *node.bases, *(keyword.value for keyword in node.keywords)]
         self._visit_all(before)
-        late: set[str] = set()
-        self._hidden.append(set())
-        for one in node.body:
-            if not isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
-                self.visit(one)
-                continue
-            late |= _late_names(one)
-            self.found.late_bound |= _set_outside(one)
-            self._visit_all([*one.decorator_list, one.args])
-            self._annotation(one.returns)
-            self._hidden[-1].add(one.name)
-        self._hidden.pop()
-        self._define(node.name, node.lineno, frozenset(late), now=bool(before))
+        self._classes.append(_Class())
+        self._visit_all(node.body)
+        late = frozenset(self._classes.pop().late)
+        self._define(node.name, node.lineno, late, now=bool(before))
 
     def _define(self, name: str, line: int, late: frozenset[str], *, now: bool) -> None:
         """Bind a function or class; `now`: what it looks up may be looked up when it is defined."""
         self._bind(name)
-        if not self._hidden:
+        if self._classes:
+            self._classes[-1].late |= late
+        else:
             self.found.functions[name] = late
-        if self._hidden or now:
-            for used in sorted(late - {name}):
-                self._read(used, line, late=True)
+        for used in sorted(late - {name}) if now and not self._classes else ():
+            self._read(used, line, late=True)
 
     # Expressions.
 
-    def visit_IfExp(self, node: ast.IfExp) -> None:
-        self.visit(node.test)
+    def visit_BoolOp(self, node: ast.BoolOp | ast.IfExp) -> None:
+        first, *others = node.values if isinstance(node, ast.BoolOp) else (node.test, node.body, node.orelse)
+        self.visit(first)
         with self._perhaps():
-            self.visit(node.body)
-        with self._perhaps():
-            self.visit(node.orelse)
+            self._visit_all(others)
 
-    def visit_BoolOp(self, node: ast.BoolOp) -> None:
-        self.visit(node.values[0])
-        with self._perhaps():
-            self._visit_all(node.values[1:])
-
-    def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
-        self.visit(node.value)
-        hidden, self._hidden = self._hidden, [h for h in self._hidden if not isinstance(h, _Comprehension)]
-        self._bind(node.target.id)
-        self._hidden = hidden
+    visit_IfExp = visit_BoolOp  # noqa: N815 (ast's name)
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
         self.visit(node.args)
-        for name in sorted(_late_names(node)):
+        for name in sorted(_looked_up(node)):
             self._read(name, node.lineno, late=True)
 
     def visit_arg(self, node: ast.arg) -> None:
         self._annotation(node.annotation)
 
-    def _comprehension(self, node: ast.AST, parts: Sequence[ast.AST]) -> None:
-        generators: list[ast.comprehension] = node.generators  # type: ignore[attr-defined]
-        self.visit(generators[0].iter)
-        own = _Comprehension(
-            name.id for each in generators for name in ast.walk(each.target) if isinstance(name, ast.Name)
-        )
-        self._hidden.append(own)
-        for position, each in enumerate(generators):
-            if position:
-                self.visit(each.iter)
-            self._visit_all(each.ifs)
-        self._visit_all(parts)
-        self._hidden.pop()
+    def visit_ListComp(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> None:
+        """What a comprehension looks up, it looks up now; a walrus in it binds outside of it."""
+        self.visit(node.generators[0].iter)
+        inner = list(ast.walk(node))
+        bound = [one.target.id for one in inner if isinstance(one, ast.NamedExpr)]
+        for name in sorted(_looked_up(node).difference(bound)):
+            self._read(name, node.lineno)
+        for name in (name for one in inner for name in names_in_text(one)):
+            self._read(name, node.lineno, guarded=True)
+        self._bind(*bound)
 
-    def visit_ListComp(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp) -> None:
-        self._comprehension(node, [node.elt])
+    visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp  # noqa: N815 (ast's names)
 
-    visit_SetComp = visit_ListComp  # noqa: N815 (ast's name)
-    visit_GeneratorExp = visit_ListComp  # noqa: N815 (ast's name)
+    def generic_visit(self, node: ast.AST) -> None:
+        """Read the names that a call makes of texts, then what is in a node."""
+        for name in names_in_text(node):
+            self._read(name, getattr(node, "lineno", 0), guarded=True)
+        super().generic_visit(node)
 
-    def visit_DictComp(self, node: ast.DictComp) -> None:
-        self._comprehension(node, [node.key, node.value])
+    # What order does not matter for.
 
-    # Calls.
-
-    def visit_Constant(self, node: ast.Constant) -> None:
-        if isinstance(node.value, str) and node.value.isidentifier():
-            self.found.texts.add(node.value)
-
-    def visit_Call(self, node: ast.Call) -> None:
-        called = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-        if isinstance(node.func, ast.Name) and called in ("exec", "globals", "locals"):
-            self.found.runs_text = True
-        for part in [node.func, *node.args, *(keyword.value for keyword in node.keywords)]:
-            for name in ast.walk(part):
-                if isinstance(name, ast.Name):
-                    self.found.called.add(name.id)
-        keyed = isinstance(node.func, ast.Attribute) and is_namespace(node.func.value)
-        if called in RUNS_TEXT or keyed:
-            self._texts(node)
-        if node.args and ((keyed and called in ("get", "pop", "__getitem__")) or called == "eval"):
-            self._computed(node.args[0])
-        self.generic_visit(node)
-
-    def visit_Attribute(self, node: ast.Attribute) -> None:
-        self._stored(node)
-        self.generic_visit(node)
-
-    def visit_Subscript(self, node: ast.Subscript) -> None:
-        self._stored(node)
-        if is_namespace(node.value):
-            self._texts(node)
-            if isinstance(node.ctx, ast.Load):
-                self._computed(node.slice)
-        self.generic_visit(node)
-
-    def _stored(self, node: ast.Attribute | ast.Subscript) -> None:
-        if isinstance(node.ctx, ast.Store):
-            self.found.stored_into.update(root_of(node))
-
-    def _computed(self, key: ast.expr) -> None:
-        """A name that is put together when the code runs: what is known of it is read as a pattern."""
-        pattern = pattern_of(key)
-        if pattern is not None:
-            self._read(pattern, key.lineno, guarded=True)
-
-    def _texts(self, node: ast.AST) -> None:
-        """Names in texts: ``eval('rate * 2')``, ``frame.query('a > @limit')``, ``globals()['rate']``."""
-        for constant in ast.walk(node):
-            if isinstance(constant, ast.Constant) and isinstance(constant.value, str) and len(constant.value) < 10_000:
-                for name in names_in_text(constant.value):
-                    self._read(name, constant.lineno, guarded=True)
+    def note(self, statement: ast.stmt) -> None:
+        """Note what a statement does with names, whatever it has bound by then."""
+        waiting: list[ast.AST] = [statement]
+        found = self.found
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+                found.stored_into.add(node.target.id)
+            elif isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store):
+                found.stored_into.update(root_of(node))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier():
+                found.texts.add(node.value)
+            elif isinstance(node, ast.Call):
+                found.called.update(one.id for one in ast.walk(node) if isinstance(one, ast.Name))
+                found.runs_text |= isinstance(node.func, ast.Name) and node.func.id in ("exec", "globals", "locals")
+            if not isinstance(node, _LATER):
+                waiting.extend(ast.iter_child_nodes(node))
+            else:
+                waiting.extend([node.args, *getattr(node, "decorator_list", ())])
 
 
-def _set_outside(node: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
-    return {name for inner in ast.walk(node) if isinstance(inner, ast.Global) for name in inner.names}
+def _header(handler: ast.ExceptHandler) -> list[ast.AST]:
+    """Return what a handler waits for; its name is bound."""
+    name = [] if handler.name is None else [ast.Name(handler.name, ast.Store())]
+    return [*([] if handler.type is None else [handler.type]), *name]
 
 
-def _ends_here(way: Sequence[ast.AST]) -> bool:
-    """Whether what stands behind these statements does not run after them."""
-    return bool(way) and isinstance(way[-1], ast.Raise | ast.Return | ast.Continue | ast.Break)
-
-
-def _late_names(node: ast.AST) -> frozenset[str]:
-    """Return the global names that a function looks up when it is called."""
-    source = ast.unparse(node)
+def _looked_up(node: ast.AST) -> frozenset[str]:
+    """Return the global names that the scopes in a function, lambda or comprehension look up."""
     try:
-        table = symtable.symtable(source, "<cell>", "exec")
+        table = symtable.symtable(ast.unparse(node), "<cell>", "exec")
     except SyntaxError:  # its ``nonlocal`` names are those of a function around it
         return frozenset(one.id for one in ast.walk(node) if isinstance(one, ast.Name))
     found: set[str] = set()
-    for child in table.get_children():
-        _globals_in(child, found)
+    waiting = [*table.get_children()]
+    for scope in waiting:
+        symbols = (one for one in scope.get_symbols() if one.is_global() and (one.is_referenced() or one.is_assigned()))
+        found.update(symbol.get_name() for symbol in symbols)
+        waiting.extend(scope.get_children())
     return frozenset(found - {"__class__"})  # of ``super()``
-
-
-def _globals_in(table: object, found: set[str]) -> None:
-    for symbol in table.get_symbols():  # type: ignore[attr-defined]
-        if symbol.is_global() and (symbol.is_referenced() or symbol.is_assigned()):
-            found.add(symbol.get_name())
-    for child in table.get_children():  # type: ignore[attr-defined]
-        _globals_in(child, found)

@@ -64,19 +64,21 @@ def capture_script(request: Request, record: CallRecord | None, command: Sequenc
     )
     if command is None:
         others = [call for call in script_calls() if call is not record]
-        capture.earlier = list(earlier_trainings(others, lambda call: _site(cast(CallKind, call.kind), call, root)))
+        capture.history.earlier = list(
+            earlier_trainings(others, lambda call: _site(cast(CallKind, call.kind), call, root))
+        )
     own = [(source, target)]
     files = add_files(capture, own, request, [root, script.parent], Path.cwd(), arguments=arguments)
     problems = [*files.problems, *(relative if command is None else ())]
     for text, where in [*own, *files.texts]:
         problems.extend(secret_problems(text, where, request.values))
-        capture.rows.extend(secret_rows(text, where))
+        capture.notes.rows.extend(secret_rows(text, where))
     problems.extend(_no_values(name) for name in request.values)
     if problems:
         raise CaptureError(HEADLINE, list(dict.fromkeys(problems)))
     if request.context_dir is None:
         capture.files.insert(0, SourceFile(script, target, "the script itself"))
-    capture.warnings = files.warnings
+    capture.notes.warnings = files.warnings
     return capture
 
 

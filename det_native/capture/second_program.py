@@ -11,7 +11,7 @@ from det_native.capture.model import Capture, CapturedStreams, CapturedWider
 from det_native.capture.own_folder import own_paths
 from det_native.capture.program.records import Plan, Step
 from det_native.capture.seen_files import SeenFiles
-from det_native.inspection.streams import encoded
+from det_native.process.streams import encoded
 from det_native.schema.manifests import Cell
 
 
@@ -49,8 +49,8 @@ def second_program(
     data = collect_data([(step.source, "") for step in new], root, Path.cwd(), context, seen=seen)
     sent = {file.target for file in capture.files}
     capture.files.extend(file for file in data.files if file.target not in sent and made.maker(file.path) is None)
-    capture.folders.extend(one for one in data.folders if one not in capture.folders)
-    capture.own.extend(own_paths([(step.source, "") for step in new], (), root.resolve()))
+    capture.paths.folders.extend(one for one in data.folders if one not in capture.paths.folders)
+    capture.paths.own.extend(own_paths([(step.source, "") for step in new], (), root.resolve()))
     cells = [_cell(step, log) if place is None else place for step, place in zip(second.steps, same, strict=True)]
     at = {step.run: place for place, step in enumerate(second.steps)}
     values = tuple((places[value.name], at[value.before]) for value in second.values)

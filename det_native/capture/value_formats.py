@@ -57,7 +57,7 @@ def human_size(size: float) -> str:
 
 def size_of(value: Any) -> int | None:
     """Return the bytes that a value takes if its type tells at once (arrays, tensors, tables, text), else None."""
-    cls = type(value)
+    cls: Any = type(value)
     try:
         if issubclass(cls, bytes | bytearray | str):
             return len(value)
@@ -102,7 +102,8 @@ _SIZES: dict[str, Callable[[Any], int]] = {
 
 def texts_in(value: Any) -> Iterator[str]:
     """Yield the texts that an array or a table holds as its content, and not as objects of their own."""
-    read = _reader_of_texts(type(value))
+    cls: Any = type(value)
+    read = _reader_of_texts(cls)
     return iter(()) if read is None else read(value)
 
 

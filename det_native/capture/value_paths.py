@@ -8,16 +8,17 @@ import sys
 import types
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 from det_native.capture.path_texts import names_a_file
-from det_native.inspection.registry import adapter_of
+from det_native.capture.value_formats import size_of, texts_in
+from det_native.heap.edges import ATOMS, kind_of
 
 #: Objects that are looked at, of all values together.
 _MOST = 200_000
 _ENDS = (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.CodeType)
-_NUMBERS = (type(None), bool, int, float, complex, bytes, bytearray)
-_CONTAINERS: tuple[Any, ...] = (list, tuple, set, frozenset)
+_CONTAINERS = frozenset({list, tuple, set, frozenset, dict})
 _LONGEST = 400
 
 
@@ -95,24 +96,19 @@ class ValuePaths:
                     yield part
             elif issubclass(kind, os.PathLike):
                 yield os.path.join(".", os.fsdecode(part))
-            elif issubclass(kind, (*_NUMBERS, *_ENDS)) or id(part) in self._seen:
+            elif kind in ATOMS or issubclass(kind, _ENDS) or id(part) in self._seen:
                 continue
-            elif issubclass(kind, dict):
+            elif deep or kind in _CONTAINERS:
                 self._seen[id(part)] = part
-                waiting.extend(dict.values(part))
-            elif base := next((base for base in _CONTAINERS if issubclass(kind, base)), None):
-                self._seen[id(part)] = part
-                waiting.extend(base.__iter__(part))
-            elif deep:
-                self._seen[id(part)] = part
-                adapter = adapter_of(kind)
-                if adapter is not None and adapter.is_data:
-                    texts = list(adapter.texts(part))
-                    self._room -= len(texts)
-                    yield from filter(may_be_path, texts)
-                else:
-                    with suppress(Exception):  # objects may raise whatever they are asked
-                        waiting.extend(vars(part).values())
+                with suppress(Exception):  # objects may raise whatever they are asked
+                    waiting.extend(_held(part))
+
+
+def _held(part: Any) -> Iterable[Any]:
+    """Return what an object holds, of an array or a table its texts."""
+    if isinstance(part, set | frozenset):
+        return part
+    return kind_of(part).read_state(part)[0] if size_of(part) is None else [*islice(texts_in(part), _MOST)]
 
 
 def may_be_path(text: str) -> bool:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from os.path import isabs
 from pathlib import PurePath
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from det_native.capture.carry import NO_LIMIT, CannotSendError, encode, has_state, pack
+from det_native.capture.carry import NO_LIMIT, CannotSendError, encode, pack
 from det_native.capture.execution import Execution
 from det_native.capture.model import CapturedValue
 from det_native.capture.modules import is_local
-from det_native.capture.observation.looks import Look
+from det_native.capture.never_sent import has_state
 from det_native.capture.program.choose import ROOM
 from det_native.capture.program.records import Plan, Run, Travel
 from det_native.capture.program.settings import settings_of
@@ -42,8 +42,8 @@ class ValuesToSend:
     executions : sequence of Execution
     runs : sequence of Run
         Of the same executions.
-    looks : mapping of str to Look
-        What the last look at each name told.
+    sharing : callable, optional
+        Returns the names whose values have objects in common with that of another one.
 
     Attributes
     ----------
@@ -62,9 +62,9 @@ class ValuesToSend:
         namespace: Mapping[str, Any] | None,
         executions: Sequence[Execution],
         runs: Sequence[Run],
-        looks: Mapping[str, Look] | None = None,
+        sharing: Callable[[str], frozenset[str]] = lambda name: frozenset(),
     ) -> None:
-        self._wanted, self.executions, self.runs, self.looks = wanted, executions, runs, looks or {}
+        self._wanted, self.executions, self.runs, self._sharing = wanted, executions, runs, sharing
         self.namespace, self._is_live = namespace or {}, namespace is not None
         self.declared: set[str] = set()
         self.encoded: dict[str, Encoded] = {}
@@ -138,7 +138,7 @@ class ValuesToSend:
             raise CannotSendError(f"what it holds is not what its {'cell' if of_cell else 'file'} makes")
         if getattr(value, "__module__", None) == "__main__" and hasattr(value, "__qualname__"):
             raise CannotSendError("defined by code that is in no cell", kind="notebook")
-        shares = self._sharing(name)
+        shares = frozenset(other for other in self._sharing(name) if self._is_data_or_object(other))
         limit = NO_LIMIT if declared else ROOM
         try:
             packed = encode(name, self.namespace, declared=declared, limit=limit, is_local=is_local)
@@ -155,19 +155,6 @@ class ValuesToSend:
             shares=shares,
             is_data=packed.encoded.codec != "objects",
             holds_model=packed.holds_model,
-        )
-
-    def _sharing(self, name: str) -> frozenset[str]:
-        """Return the names whose values have objects that can change in common with that of another one."""
-        looks = self.looks
-        if name not in looks:
-            return frozenset()
-        kinds = [name for name, value in self.namespace.items() if isinstance(value, type) and name in looks]
-        own = looks[name].objects.difference(*(looks[kind].objects for kind in kinds))
-        return frozenset(
-            other
-            for other, one in looks.items()
-            if other != name and not own.isdisjoint(one.objects) and self._is_data_or_object(other)
         )
 
     def _is_data_or_object(self, name: str) -> bool:

@@ -10,8 +10,8 @@ import numpy as np
 import tensorflow as tf
 
 from det_native.errors import TrialDefinitionError
+from det_native.heap.copies import ObjectCopy
 from det_native.horovod import HorovodTrialContext
-from det_native.inspection.copies import ObjectCopy
 from det_native.trial import Trial
 
 Gather = Callable[[Any], list[Any]]

@@ -109,10 +109,10 @@ def submit(
         compared = noted is not None and config.proof == "error"
         capture = origin.capture(kind, payload, framework, settings, wider=compared)
         if capture.program.kind == "cells" and noted is not None:  # of a script nothing is used afterwards
-            capture.proof, capture.proof_values = noted.proof, noted.values
-            capture.warnings += noted.proof.sentences
+            capture.history.proof, capture.history.proof_values = noted.proof, noted.values
+            capture.notes.warnings += noted.proof.sentences
     here = master_name(settings)
-    capture.earlier = [one for one in capture.earlier if one.master == here]
+    capture.history.earlier = [one for one in capture.history.earlier if one.master == here]
     config = config.with_variables(_variables_here(framework))
     experiment = send_capture(capture, config, framework, settings, origin.answers.idempotency_key)
     if payload is not None and origin.has_code:  # else nothing in this process reads what is written

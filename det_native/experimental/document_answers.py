@@ -124,7 +124,7 @@ def inspect(request: Request, folder: Path) -> dict[str, Any]:
         "new": new,
         "master": there.master,
         "master_problem": there.in_the_way,
-        "warnings": [*_of_configuration(plan), *reading.collected.capture.warnings, *there.warnings],
+        "warnings": [*_of_configuration(plan), *reading.collected.capture.notes.warnings, *there.warnings],
         "changed": _changed(document),
         "must_run": _must_run(reading) if reading.must_run else [],
         "config": plan.config.model_dump(mode="json") if plan.config is not None else None,

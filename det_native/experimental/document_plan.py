@@ -11,7 +11,7 @@ from typing import Any
 
 from det_native.capture.document import Document
 from det_native.capture.document_calls import FoundCall, Imports
-from det_native.capture.document_literals import Unread, read_parts, set_variable, unread_parts
+from det_native.capture.document_literals import Literals, NotLiteralError, mentions
 from det_native.capture.request import Request
 from det_native.errors import ArgumentError, ConfigurationError, DetError, Problem, SignatureError
 from det_native.experimental.arguments import NAMES_OF_CREATE, NAMES_OF_INIT, Mode, Place, arrange, resolve
@@ -39,8 +39,6 @@ class Plan:
     settings : Settings
     config : ExperimentConfig or None
         Complete; None if running the cells has to tell.
-    partial : mapping
-        The configuration as far as it is literal.
     written : Place
         What the document itself says about where to run.
     reasons : list of str
@@ -52,7 +50,6 @@ class Plan:
     framework: Framework
     settings: Settings
     config: ExperimentConfig | None = None
-    partial: Mapping[str, Any] = field(default_factory=dict)
     written: Place = Place(local=False, test=False)  # noqa: RUF009 (frozen)
     reasons: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
@@ -62,8 +59,8 @@ class Plan:
         """Slots for each trial, as far as is known."""
         if self.config is not None:
             return self.config.resources.slots_per_trial
-        resources = self.partial.get("resources")
-        slots = resources.get("slots_per_trial") if isinstance(resources, Mapping) else None
+        written = self.settings.config.get("resources") if isinstance(self.settings.config, Mapping) else None
+        slots = written.get("slots_per_trial") if isinstance(written, Mapping) else None
         return slots if isinstance(slots, int) and slots > 0 else 1
 
     def request(self) -> Request:
@@ -128,13 +125,13 @@ class _Planner:
 
     def _check_call(self) -> None:
         call, title, result = self.call, self.document.title(), self.result
-        if call.loop is not None:
-            what = f"{call.kind}() stands in a loop (line {call.loop}): a document is sent as one experiment."
+        if call.route.loop is not None:
+            what = f"{call.kind}() stands in a loop (line {call.route.loop}): a document is sent as one experiment."
             remedy = "Take it out of the loop, let a searcher vary the hyperparameters, or run the cell itself."
             result.problems.append(Problem(self._where(call), what, remedy))
-        if call.doubt:
-            result.reasons.append(f"{title}: {call.doubt}")
-        if call.in_function:
+        if call.route.doubt:
+            result.reasons.append(f"{title}: {call.route.doubt}")
+        if call.route.in_function:
             result.reasons.append(f"{title} stands in a function, and running it tells with what")
         if not call.sure:
             result.reasons.append(f"{title}: whether its model is wrapped shows when it runs")
@@ -143,9 +140,9 @@ class _Planner:
             result.reasons.append("where init() is called shows when the cells run")
         elif len(inits) > 1:
             result.reasons.append(f"which of {len(inits)} calls of init() above it is meant shows when the cells run")
-        elif inits and (inits[0].doubt or inits[0].loop is not None or inits[0].in_function):
-            place = "a loop" if inits[0].loop is not None else "a function"
-            result.reasons.append(f"init(): {inits[0].doubt or f'it stands in {place}'}")
+        elif inits and (inits[0].route.doubt or inits[0].route.loop is not None or inits[0].route.in_function):
+            place = "a loop" if inits[0].route.loop is not None else "a function"
+            result.reasons.append(f"init(): {inits[0].route.doubt or f'it stands in {place}'}")
 
     def _where(self, call: FoundCall) -> str:
         return f"{self.document.label(call.owner)}, line {call.node.lineno}"
@@ -160,8 +157,8 @@ class _Planner:
         if any(isinstance(one, ast.Starred) for one in node.args) or any(one.arg is None for one in node.keywords):
             self.result.reasons.append(f"the arguments of {call.kind}() are given by * or **")
         leading = ("trial_def", "config") if call.kind == "create" else ("config",)
-        positional = [literals.read(one, call.owner) for one in node.args if not isinstance(one, ast.Starred)]
-        keywords = {one.arg: literals.read(one.value, call.owner) for one in node.keywords if one.arg is not None}
+        positional = [_value(literals, one) for one in node.args if not isinstance(one, ast.Starred)]
+        keywords = {one.arg: _value(literals, one.value) for one in node.keywords if one.arg is not None}
         for name in keywords.keys() & {"mode"}:
             # The one argument that is no literal by its nature: a member of an enumeration of ours.
             path = self.imports.path(next(one.value for one in node.keywords if one.arg == name))
@@ -178,25 +175,21 @@ class _Planner:
 
     def _written(self, arguments: Mapping[str, Any]) -> Place:
         said = {name: arguments.get(name) for name in _PLACE_ARGUMENTS}
-        return resolve(**{name: None if isinstance(one, Unread) else one for name, one in said.items()})
+        return resolve(**{name: None if isinstance(one, NotLiteralError) else one for name, one in said.items()})
 
     def _settings(self, arguments: Mapping[str, Any]) -> Settings:
         kept: dict[str, Any] = {}
         for name in ("context_dir", "command", "master_url", "values", "include"):
             value = arguments.get(name)
-            unread = next(unread_parts(value), None)
-            if unread is not None:
-                self._must_run(name, unread[1])
+            if isinstance(value, NotLiteralError):
+                self._must_run(name, value)
             elif value is not None:
                 kept[name] = value
         config = arguments.get("config")
-        unread_of_config = list(unread_parts(config))
-        for path, one in unread_of_config:
-            self._must_run(path or "config", one)
-        if isinstance(config, dict):
-            self.result.partial = config
+        if isinstance(config, NotLiteralError):
+            self._must_run("config", config)
         checked = check_settings(
-            {} if unread_of_config else config,
+            {} if isinstance(config, NotLiteralError) else config,
             *(None, None, None),
             kept.get("context_dir"),
             kept.get("command"),
@@ -210,17 +203,15 @@ class _Planner:
         config = with_slots(checked.config, self.slots)
         return replace(checked, place=self.result.settings.place, config=config)
 
-    def _must_run(self, what: str, unread: Unread) -> None:
+    def _must_run(self, what: str, unread: NotLiteralError) -> None:
         place = f"{self.document.within(unread.cell)}, line {unread.line}"
-        self.result.reasons.append(f"{what} {unread.verb} `{unread.why}` ({place})")
+        self.result.reasons.append(f"{what} depends on `{unread.text}` ({place})")
 
     # The configuration.
 
     def _configure(self, config: Any) -> None:
         settings, creates = self.result.settings, self.call.kind == "create"
-        if any(True for _ in unread_parts(config)):
-            known = with_slots(read_parts(config), self.slots)
-            check_before_fit(replace(settings, config=known), self.framework)
+        if isinstance(config, NotLiteralError):
             return
         if not creates:
             check_before_fit(settings, self.framework)
@@ -239,18 +230,14 @@ class _Planner:
 
     def _variables(self) -> dict[str, str]:
         """Return the variables by which the cells, or the notebook's server, have the framework imported."""
-        found = {}
-        trees = {cell: tree for cell, tree in enumerate(self.document.trees) if tree is not None}
-        above = {cell: tree for cell, tree in trees.items() if cell in self.document.above}
-        for name in get_framework(self.framework).deciding_variables if self.framework else ():
-            value, unread = set_variable(name, above)
-            if unread is not None:
-                place = self.document.within(unread)
+        names = get_framework(self.framework).deciding_variables if self.framework else ()
+        for name in names:
+            trees = ((at, self.document.trees[at]) for at in self.document.above)
+            mentioned = [at for at, tree in trees if tree is not None and mentions(name, tree)]
+            if mentioned:
+                place = self.document.within(mentioned[-1])
                 self.result.reasons.append(f"what {name} is, with which the framework is imported ({place})")
-            value = os.environ.get(name) if value is None else value
-            if value is not None:
-                found[name] = value
-        return found
+        return {name: os.environ[name] for name in names if name in os.environ}
 
     def _refused(self, error: Exception) -> None:
         where = self._where(self.asking or self.call)
@@ -258,6 +245,14 @@ class _Planner:
             self.result.problems.extend(Problem(one.where or where, one.what, one.remedy) for one in error.problems)
         else:
             self.result.problems.append(Problem(where, str(error)))
+
+
+def _value(literals: Literals, node: ast.expr) -> Any:
+    """Return the value of an argument, or why it is no literal."""
+    try:
+        return literals.read(node)
+    except NotLiteralError as error:
+        return error
 
 
 def _keyword(node: ast.Call, name: str) -> ast.expr | None:

@@ -18,8 +18,8 @@ from det_native.experimental.document_place import answers
 from det_native.experimental.early_contents import EarlyContents
 from det_native.experimental.origin import Origin
 from det_native.experimental.settings import ConfigInput, Settings, as_written, check_before_fit, has_seed
-from det_native.inspection.streams import current_streams, encoded
 from det_native.own_time import own_time
+from det_native.process.streams import current_streams, encoded
 from det_native.runtime import ProgramHost
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.loading import names

@@ -94,5 +94,5 @@ class Origin:
             init=self.init,
             wider=wider,
         )
-        capture.init_streams = self.streams
+        capture.history.init_streams = self.streams
         return capture

@@ -180,7 +180,7 @@ class Table:
             self._say_unread(number, place)
         if alike is None or not key:
             return
-        if len(alike[0]) < len(labels) and type(labels) is not range:
+        if len(alike[0]) < len(labels) and type(labels) is not range and kind is not _READING:
             kept = {*map(id, alike[1])}
             others = (snapshot.numbers.get(id(child)) for child in snapshot.children[number] if id(child) not in kept)
             self._left_out.update(child for child in others if child is not None and snapshot.parents[child] == number)

@@ -7,11 +7,12 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from det_native.heap.kinds.tensorflow_datasets import graph_of
+
 _GRAPH_BYTES = 32 << 20
 _READING = "ReadVariableOp"
 _STORING = "AssignVariableOp"
 _MADE_UP = 100_000  # seeds of operations from here on are hardly a person's
-_IGNORE = 1  # TensorFlow is not to complain of what the graph cannot keep
 
 
 def described(dataset: Any) -> Iterator[Any]:
@@ -88,19 +89,9 @@ def _graph_of(dataset: Any, tensorflow: Any) -> Any:
     if bytes_of_element * max(int(dataset.cardinality()), 1) > _GRAPH_BYTES:
         return None
     try:
-        return written(dataset)
+        return graph_of(dataset)
     except Exception:  # noqa: BLE001 (a dataset that cannot be written has nothing to compare)
         return None
-
-
-def written(dataset: Any) -> Any:
-    """Return TensorFlow's own graph of a Dataset, with its constants: what `from_tensor_slices` was given."""
-    tensorflow: Any = sys.modules["tensorflow"]
-    variant = tensorflow.data.experimental.to_variant(dataset)
-    written = tensorflow.raw_ops.DatasetToGraphV2(
-        input_dataset=variant, external_state_policy=_IGNORE, strip_device_assignment=True
-    )
-    return tensorflow.compat.v1.GraphDef.FromString(written.numpy())
 
 
 def _operations(nodes: Iterable[Any]) -> str:

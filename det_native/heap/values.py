@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, MutableMapping, Seque
 from functools import cached_property, reduce
 from typing import Any, TypeVar
 
-from det_native.heap.edges import OF_DET_NATIVE, Kind, full_name, kind_of
+from det_native.heap.edges import OF_DET_NATIVE, Kind, full_name, kind_of, write_new
 from det_native.heap.graft import graft, graft_names
 from det_native.heap.kinds.instances import AttributesKind
 from det_native.heap.names import ROOTS
@@ -208,11 +208,24 @@ class ValueUnpickler(HeapUnpickler):
             return reduce(getattr, attributes, self._names[name])
         return super().persistent_load(reference)
 
+    def find_class(self, module: str, name: str) -> Any:
+        found = super().find_class(module, name)
+        return _write_with_missing if found is write_new else found
+
     def _say(self, sentence: str) -> None:
         raise pickle.UnpicklingError(sentence)
 
     def make(self, function: Any, *arguments: Any) -> Any:
         return function(*arguments)
+
+
+def _write_with_missing(obj: Any, values: Mapping[Any, Any]) -> None:
+    """Give a new object its attributes, those too that were left out: where there is one, it keeps these."""
+    kind = kind_of(obj)
+    if isinstance(kind, AttributesKind):
+        kind.write(obj, values, ())
+    else:
+        write_new(obj, values)
 
 
 def read_values(

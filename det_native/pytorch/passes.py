@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from det_native.errors import TrialDefinitionError
-from det_native.inspection.streams import current_streams, decoded, encoded, put_back
+from det_native.process.streams import current_streams, decoded, encoded, put_back
 from det_native.pytorch.samplers import enter_epoch, own_generators, seed_for
 
 _CHUNK = 128

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from det_native.errors import InvalidDataError
-from det_native.inspection.streams import current_streams, decoded, encoded, put_back
+from det_native.process.streams import current_streams, decoded, encoded, put_back
 from det_native.pytorch.nesting import to_device
 from det_native.pytorch.passes import generators_of, set_states, states_of
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from det_native.capture.execution import Execution
 from det_native.capture.failure import Divided, divide
-from det_native.capture.observation.watch import Effects, Watch
+from det_native.capture.watch import Effects, Watch
 
 NAMES = ["a", "b", "c", "d"]
 FUNCTIONS = ["f", "g"]

@@ -68,20 +68,20 @@ def captured(call, options):
             [v.name, v.codec, base64.b64encode(v.content).decode(), v.before_cell, v.cell, v.in_place]
             for v in capture.values
         ],
-        "streams": [[base64.b64encode(one.content).decode(), one.before_cell] for one in capture.streams],
+        "streams": [[base64.b64encode(one.content).decode(), one.before_cell] for one in capture.history.streams],
         "files": [[str(f.path), f.target, f.why, f.cell] for f in capture.files],
         "requirements": capture.requirements,
-        "rows": [row.model_dump(mode="json") for row in capture.rows],
-        "warnings": capture.warnings,
+        "rows": [row.model_dump(mode="json") for row in capture.notes.rows],
+        "warnings": capture.notes.warnings,
         "folders": folders_of(capture),
-        "wider": capture.wider and [
-            (capture.program.cells[one] if isinstance(one, int) else one).number for one in capture.wider.cells
+        "wider": capture.history.wider and [
+            (capture.program.cells[one] if isinstance(one, int) else one).number for one in capture.history.wider.cells
         ],
     }
 
 
 def folders_of(capture):
-    if not (capture.folders or capture.files):
+    if not (capture.paths.folders or capture.files):
         return []
     from det_native.capture.bundle import assemble
     manifest = assemble(capture, context_dir=None, protocol=1).manifest
@@ -126,7 +126,6 @@ from det_harness.program.values import bind
 from det_harness.trial import rng
 from det_native.schema.manifests import FolderEntry, Program, ValueEntry
 from det_native.capture.call import capture_call  # as the stand-in for fit() does
-from det_native.capture.names import check_bundle_names
 
 
 class Stop(BaseException):
@@ -140,8 +139,6 @@ def replay(job):
     import det_stand_in
 
     program = Program.model_validate(job["program"])
-    problems = check_bundle_names(program, {v[0] for v in job["values"]})
-    assert not problems, problems
     running, counts, given, passed = None, {}, [], []
 
     def fit(*data, **options):

@@ -72,7 +72,7 @@ def test_settings_of_a_module_that_a_widget_changed(kernel: Kernel, replayed: Re
     found = moved_between(kernel, *cells, "fit(params)")
     assert replayed(found, "params") == kernel.live("params")
     kernel.run("fit(params, rate)")
-    assert "`rate` is used by cell [7], but what changed it before cell [7] ran was no cell" in kernel.found().error
+    assert "`rate` is used by cell [7], but what changed it before cell [5] ran was no cell" in kernel.found().error
 
 
 def test_what_keeps_settings_that_a_widget_changed_travels_with_them(kernel: Kernel, replayed: Replayed) -> None:

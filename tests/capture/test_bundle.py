@@ -83,7 +83,7 @@ def test_the_report_says_what_how_and_how_large(tmp_path: Path) -> None:
     (root / "away").symlink_to("/etc")
     make(tmp_path, data_dot_csv=b"1,2")
     found = capture(SourceFile(tmp_path / "data.csv", "data.csv", "read", "[3]"), values=(value("x", b"numbers"),))
-    found.rows.append(CaptureRow(what="/big", how="file", size=9, status="not sent"))
+    found.notes.rows.append(CaptureRow(what="/big", how="file", size=9, status="not sent"))
     report = build(found, root).report
     rows = {row.what: (row.how, row.size, row.cell, row.status) for row in report}
     assert rows == {
@@ -317,7 +317,7 @@ class TestStored:
         outside = tmp_path / "outside"
         (outside / "link").symlink_to(tmp_path / "elsewhere")
         found = capture()
-        found.outside.append(OutsidePath(str(outside), outside, "[3]", "Cell [3], line 1"))
+        found.paths.outside.append(OutsidePath(str(outside), outside, "[3]", "Cell [3], line 1"))
         told = build(found, tmp_path / "project", elsewhere=True, stored=store(b"one"))
         assert not told.manifest.links, "a part of it is not there"
         bundle = build(found, tmp_path / "project", elsewhere=True, stored=store(b"one", b"three"))
@@ -328,7 +328,7 @@ class TestStored:
         found = capture()
         for name in ("one", "two"):
             path = tmp_path / name
-            found.outside.append(OutsidePath(str(path), path, "[3]", "Cell [3], line 1"))
+            found.paths.outside.append(OutsidePath(str(path), path, "[3]", "Cell [3], line 1"))
         asked: list[list[int]] = []
 
         def ask(sizes: Sequence[int]) -> dict[int, set[str]]:
@@ -356,12 +356,12 @@ def test_what_the_program_makes_is_not_sent_with_its_folder(tmp_path: Path) -> N
     root = tmp_path / "project"
     make(root, train_dot_py=b"print()", made__a_dot_npy=b"a", made__b_dot_npy=b"bb")
     found = capture()
-    found.made = lambda path: 0 if path.parent.name == "made" else None
+    found.paths.made = lambda path: 0 if path.parent.name == "made" else None
     bundle = build(found, root)
     assert [file.path for file in bundle.manifest.files] == ["train.py"]
     (row,) = [row for row in bundle.report if row.status == "not sent"]
     assert (row.what, row.size, row.note) == ("2 files", 3, "made by cells that run again")
-    found.made = None
+    found.paths.made = None
     assert len(build(found, root).manifest.files) == 3
 
 
@@ -369,10 +369,10 @@ def test_what_only_the_wider_program_makes_is_not_there_for_it(tmp_path: Path) -
     make(tmp_path, a_dot_npy=b"a", b_dot_npy=b"b", c_dot_npy=b"c")
     whys = {"a.npy": "named", "b.npy": "named", "c.npy": INCLUDED}
     found = capture(*(SourceFile(tmp_path / name, name, why) for name, why in whys.items()))
-    found.proof = CallProof(seed=1)
-    found.wider = CapturedWider((0, 1), made=lambda path: None if path.name == "a.npy" else 0)
+    found.history.proof = CallProof(seed=1)
+    found.history.wider = CapturedWider((0, 1), made=lambda path: None if path.name == "a.npy" else 0)
     manifest = build(found, None).manifest
     assert [file.path for file in manifest.files] == ["a.npy", "b.npy", "c.npy"]
     assert [file.path for file in manifest.with_wider("x").files] == ["a.npy", "c.npy"]
-    found.wider = CapturedWider((0, 1))
+    found.history.wider = CapturedWider((0, 1))
     assert "made" not in build(found, None).manifest.content()["wider"]

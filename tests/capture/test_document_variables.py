@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-
 import pytest
 
 from det_native.capture.document import Document, DocumentCell
-from det_native.capture.document_literals import set_variable
 from det_native.experimental.document_plan import Plan, plan_document
 
 NAME = "KERAS_BACKEND"
@@ -19,24 +16,6 @@ context = det.experimental.keras.init(config)
 model = context.wrap_model(build())
 model.fit(x, y)
 """
-
-
-@pytest.mark.parametrize(
-    ("source", "expected"),
-    [
-        ("import os\nos.environ['KERAS_BACKEND'] = 'jax'", ("jax", None)),
-        ("from os import environ\nenviron['KERAS_BACKEND'] = 'jax'", ("jax", None)),
-        ("settings['KERAS_BACKEND'] = 'jax'", (None, 0)),
-        ("import os\nos.environ['KERAS_BACKEND'] = chosen", (None, 0)),
-        ("import os\nos.environ.setdefault('KERAS_BACKEND', 'jax')", (None, 0)),
-        ("import os\nos.environ.update(KERAS_BACKEND='jax')", (None, 0)),
-        ("import os\nif fast:\n    os.environ['KERAS_BACKEND'] = 'jax'", (None, 0)),
-        ("import os\nos.environ['KERAS_BACKEND'] = 'a'\nos.environ['KERAS_BACKEND'] = 'b'", (None, 0)),
-        ("import os\nos.environ['OTHER'] = 'jax'", (None, None)),
-    ],
-)
-def test_what_is_set_is_read_or_has_to_be_run(source: str, expected: tuple[str | None, int | None]) -> None:
-    assert set_variable(NAME, {0: ast.parse(source)}) == expected
 
 
 def _plan(*cells: str) -> Plan:
@@ -55,18 +34,22 @@ def no_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(NAME, raising=False)
 
 
-@pytest.mark.parametrize("cell", ["import os\nos.environ['KERAS_BACKEND'] = 'jax'", "%env KERAS_BACKEND=jax"])
-def test_the_backend_that_a_cell_sets_goes_with_the_experiment(cell: str) -> None:
-    assert _sent(_plan(cell)) == {NAME: "jax"}
-
-
 def test_the_backend_of_the_server_goes_with_the_experiment(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _sent(_plan()) == {}
     monkeypatch.setenv(NAME, "torch")
     assert _sent(_plan()) == {NAME: "torch"}
 
 
-def test_a_backend_that_is_worked_out_is_learnt_by_running_the_cells() -> None:
-    plan = _plan("import os\nos.environ['KERAS_BACKEND'] = choose()")
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "import os\nos.environ['KERAS_BACKEND'] = 'jax'",
+        "%env KERAS_BACKEND=jax",
+        "import os\nos.environ['KERAS_BACKEND'] = choose()",
+        "import os\nos.environ.update(KERAS_BACKEND='jax')",
+    ],
+)
+def test_a_backend_that_a_cell_sets_is_learnt_by_running_the_cells(cell: str) -> None:
+    plan = _plan(cell)
     assert plan.config is None
     assert any(NAME in reason for reason in plan.reasons)

@@ -33,7 +33,7 @@ def fresh(code: str, folder: Path | None = None, head: str = _HEAD) -> Any:
 )
 def test_the_noted_state_leads_to_the_numbers_that_were_drawn(module: str, setup: str, draw: str) -> None:
     code = f"""
-from det_native.inspection.streams import encoded, stream_of
+from det_native.process.streams import encoded, stream_of
 before = stream_of({module!r})
 first_imports.call_after({module!r}, lambda: told.append(stream_of({module!r})))
 {setup}
@@ -52,7 +52,7 @@ answer = [before, len(told), drawn, {draw}]"""
 def test_a_state_waits_for_the_framework_that_the_program_imports() -> None:
     state = """
 import torch
-from det_native.inspection.streams import current_streams, encoded
+from det_native.process.streams import current_streams, encoded
 sent = encoded(current_streams()).decode()
 answer = [sent, torch.rand(3).tolist()]"""
     sent, drawn = fresh(state)
@@ -98,7 +98,7 @@ def test_a_draw_behind_det_native_in_the_cell_that_imports_both() -> None:
     code = f"""{_SHELL}
 run("import numpy as np\\nnp.random.rand(3)\\nimport det_native\\nx = np.random.rand(3)")
 from det_native.capture.log import current_log
-from det_native.inspection.streams import encoded
+from det_native.process.streams import encoded
 from det_harness.trial import rng
 import numpy as np
 x = shell.user_ns["x"].tolist()
@@ -212,7 +212,7 @@ spec.loader = u.LazyLoader(spec.loader)
 module = u.module_from_spec(spec)
 sys.modules['torch'] = module
 spec.loader.exec_module(module)
-from det_native.inspection.streams import current_streams
+from det_native.process.streams import current_streams
 answer = [sorted(current_streams()), 'torch._C' in sys.modules]"""
     assert fresh(code) == [["python"], False]
 
@@ -232,7 +232,7 @@ def test_what_the_import_of_a_framework_draws_is_not_the_cells(tmp_path: Path) -
     code = (
         "import random\nfrom types import SimpleNamespace\nfrom det_native.capture.first_imports import first_imports\n"
         "from det_native.capture.import_draws import ImportDraws\n"
-        "from det_native.inspection.streams import current_streams\n"
+        "from det_native.process.streams import current_streams\n"
         "execution = SimpleNamespace(streams=current_streams())\n"
         "drawn = ImportDraws(lambda: execution)\nfirst_imports.call_around('lib', drawn.begin, drawn.end)\n"
         "{before}import lib\nprint(execution.streams['python'] == current_streams()['python'])"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from det_native.capture.observation.paths_seen import PathsSeen
+from det_native.capture.side_effects.paths_seen import PathsSeen
 
 #: Seconds by which two numbers of the same time may differ.
 ROUNDING = 1e-6

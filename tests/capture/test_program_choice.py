@@ -8,11 +8,11 @@ import pytest
 
 from det_native.capture.execution import Execution, Facts
 from det_native.capture.failure import divide
-from det_native.capture.observation.watch import Effects
 from det_native.capture.program.choose import ROOM, choose
 from det_native.capture.program.records import Plan, Refusal, Travel
 from det_native.capture.program.runs import runs_of
 from det_native.capture.program.settings import settings_of
+from det_native.capture.watch import Effects
 
 SLOW = 20.0
 CALL = "fit(x)"

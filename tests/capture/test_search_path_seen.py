@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from det_native.capture.observation.process import process_state, what_was_set
+from det_native.capture.side_effects.process import process_state, what_was_set
 
 
 def test_a_package_that_adds_a_folder_of_its_own_sets_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -143,14 +143,14 @@ def test_locks_handles_and_generators_are_never_sent(kernel: Kernel, replayed: R
     assert f"Cannot send `thing` ({said}), declared in values=." in kernel.found().error
 
 
-def test_models_are_never_sent(kernel: Kernel) -> None:
+def test_datasets_are_never_sent(kernel: Kernel) -> None:
     kernel.run(
-        "import sys, types\n_m = types.ModuleType('torch.nn.modules.module')\nclass Module: pass\n"
-        "Module.__module__ = 'torch.nn.modules.module'\nget_ipython().user_ns['net'] = Module()\ndel Module",
+        "class Dataset: pass\nDataset.__module__ = 'torch.utils.data.dataset'\n"
+        "get_ipython().user_ns['ds'] = Dataset()\ndel Dataset",
         silent=True,
     )
-    kernel.run("fit(net)")
-    assert "Cannot send `net` (torch.nn.modules.module.Module)" in kernel.found().error
+    kernel.run("fit(ds)")
+    assert "Cannot send `ds` (torch.utils.data.dataset.Dataset)" in kernel.found().error
 
 
 def test_an_instance_of_a_notebook_class_is_of_the_class_that_its_cell_makes(

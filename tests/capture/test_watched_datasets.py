@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from det_native.capture.observation.watch import Effects, Watch
+from det_native.capture.watch import Effects, Watch
 
 pytestmark = pytest.mark.slow
 START = "tf.data.Dataset.from_tensor_slices(np.arange(8, dtype='float32'))"
@@ -98,7 +98,7 @@ def test_what_is_set_on_a_dataset_is_seen(names: dict[str, Any]) -> None:
 def test_what_was_found_is_forgotten_with_the_dataset(names: dict[str, Any]) -> None:
     import gc
 
-    from det_native.inspection.libraries import tensorflow_datasets as datasets
+    from det_native.heap.kinds import tensorflow_datasets as datasets
 
     gc.collect()
     before = len(datasets._known)

@@ -38,7 +38,8 @@ def test_values_lead_into_the_working_directory(tmp_path: Path) -> None:
     assert placed((1, f"{NB}/a")) == (1, str(tmp_path / "a"))
     settings = {"out": f"{NB}/out", "all": [f"{NB}/a", Path(NB), 3], "set": {f"{NB}/s"}, "object": Settings(f"{NB}/o")}
     settings["itself"] = settings
-    assert placed(settings) is settings
+    settings = placed(settings)
+    assert settings["itself"] is settings
     assert settings["out"] == str(tmp_path / "out")
     assert settings["all"] == [str(tmp_path / "a"), tmp_path, 3]
     assert settings["set"] == {str(tmp_path / "s")}

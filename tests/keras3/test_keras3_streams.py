@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 from det_harness.trial import rng
 
-from det_native.inspection.streams import current_streams, encoded
+from det_native.process.streams import current_streams, encoded
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,7 @@ from det_native.capture.execution import Execution, Facts
 from det_native.capture.named_by_text import matching
 from det_native.capture.program.choose import ALWAYS_THERE
 from det_native.capture.program.records import Read, Run
-from det_native.capture.reads import reads_of
-from det_native.capture.reads_record import Reads
+from det_native.capture.reads import Reads, reads_of
 
 #: Why a run stays behind that has no code.
 NOTHING = "does nothing"
@@ -54,7 +53,8 @@ def runs_of(
         index, is_call = execution.index, execution.index == calling
         source = "" if execution.language is not None or (execution.skipped and not is_call) else execution.source
         code = reads_of(source, last=call_line if is_call else None) if source else Reads()
-        reads = _reads(code, looked_up, names, texts) if source else {}
+        stars = {name for star in code.stars for name in facts.stars.get(star, ())}
+        reads = {n: r for n, r in _reads(code, looked_up, names, texts).items() if n not in stars} if source else {}
         if execution.failed and not is_call:
             before = reads_of(execution.head)  # what the statement that failed has not found is not there again
             reads = {
@@ -62,7 +62,7 @@ def runs_of(
                 for name, read in reads.items()
                 if name in names or read.path[0] in before.reads
             }
-        bound, removed, changed, between = _effects(execution, code, facts, is_call)
+        bound, removed, changed, between = _effects(execution, code, facts, stars, is_call)
         lost = _lost(execution, code, bound | changed)
         if execution.effects is not None:  # what was not there when it began, it has made itself
             reads = {name: read for name, read in reads.items() if name in lost or name not in execution.effects.made}
@@ -106,7 +106,7 @@ def _never(execution: Execution, source: str, code: Reads, names: Collection[str
         return "removes all names"
     if execution.magics:
         return f"runs `{execution.magics[0]}`"
-    if "input" in code.loaded and "input" not in names:
+    if "input" in code.reads and "input" not in names:
         return "asks for input()"
     if all(isinstance(one, ast.Pass) for one in ast.parse(source).body):
         if execution.failed:
@@ -148,27 +148,27 @@ def _reads(
         if name in names or not (asked or name in ALWAYS_THERE):
             found.setdefault(name, read)
         for inner in sorted(looked_up.get(name, ())):
-            waiting.append((inner, Read((*read.path, inner), read.line, certain=False)))
+            if inner in names or "*" in inner:  # of what code looks up, names of attributes are no globals
+                waiting.append((inner, Read((*read.path, inner), read.line, certain=False)))
     return found
 
 
 def _effects(
-    execution: Execution, code: Reads, facts: Facts, is_call: bool
+    execution: Execution, code: Reads, facts: Facts, stars: Collection[str], is_call: bool
 ) -> tuple[frozenset[str], frozenset[str], frozenset[str], frozenset[str]]:
     """Return the names that an execution bound, removed and changed, and those that were changed before it ran."""
-    stars = {name for star in code.stars for name in facts.stars.get(star, ())}
     effects = execution.effects
     if effects is None:  # nobody looked: its text tells
-        bound = code.bound | code.late_bound | stars | execution.shell.keys()
+        bound = code.bound.union(code.late_bound, stars) | execution.shell.keys()
         touched = {name for name in code.stored_into | code.called if name in code.reads}
         changed = touched - bound - facts.fixed - ALWAYS_THERE
         return frozenset(bound), frozenset(code.deleted), frozenset(changed), frozenset()
     bound = set(effects.bound) | (execution.shell.keys() if not execution.failed else set())
     if is_call:  # `model = context.wrap_model(model)`: the name has the object that it had, as it was
         kept = code.reads.keys() - effects.changed - effects.unclear - effects.made
-        bound |= (code.surely | stars) - kept
+        bound |= code.surely.union(stars) - kept
     elif not execution.failed:
-        bound |= code.surely | stars
+        bound |= code.surely.union(stars)
     changed = set(effects.changed | (effects.sampled & code.stored_into)) - bound
     changed |= set() if is_call else effects.unclear - bound
     return frozenset(bound), frozenset(effects.removed), frozenset(changed), effects.between

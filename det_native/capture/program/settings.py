@@ -11,8 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 
-from det_native.capture.reads import reads_of
-from det_native.capture.reads_record import Reads
+from det_native.capture.reads import Reads, reads_of
 from det_native.capture.syntax import nodes_of, tree_of
 
 _CODE = ast.Import | ast.ImportFrom | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef

@@ -18,6 +18,7 @@ from det_native.heap.edges import (
     Difference,
     Kind,
     Missing,
+    ReadMemory,
     SimpleKind,
     State,
     changed_items,
@@ -38,6 +39,8 @@ def _with_kept(before: Sequence[Any], children: Sequence[Any]) -> list[Any]:
 class ListKind(Kind):
     """``list``: of one that has only grown the new part travels."""
 
+    is_listed = True
+
     def read_state(self, obj: list[Any]) -> State:
         return list.copy(obj), None
 
@@ -54,6 +57,8 @@ class ListKind(Kind):
 
 class DequeKind(Kind):
     """``collections.deque``."""
+
+    is_listed = True
 
     def read_state(self, obj: deque[Any]) -> State:
         return list(deque.__iter__(obj)), obj.maxlen
@@ -75,6 +80,8 @@ def _pairs(children: Sequence[Any]) -> dict[Any, Any]:
 
 class DictKind(Kind):
     """Keys and values; keys that are objects are children, too, by their position."""
+
+    is_listed = True
 
     def __init__(self, base: Any = dict) -> None:
         self._base = base
@@ -135,8 +142,13 @@ class SetKind(Kind):
         self.in_place = in_place
 
     def read_state(self, obj: set[Any]) -> State:
-        atoms = frozenset(member for member in obj if type(member) in ATOMS)
-        return [member for member in obj if type(member) not in ATOMS] if len(atoms) < len(obj) else (), atoms
+        members = [*(set if isinstance(obj, set) else frozenset).__iter__(obj)]  # a class may have an own way
+        atoms = frozenset(member for member in members if type(member) in ATOMS)
+        return [member for member in members if type(member) not in ATOMS] if len(atoms) < len(members) else (), atoms
+
+    def glance(self, obj: set[Any], read: ReadMemory) -> State:
+        children, atoms = self.read_state(obj)
+        return children, frozenset(zip(map(type, atoms), atoms, strict=True))  # 1 is not True
 
     def difference(self, obj: Any, before: State, now: State, renewed: Callable[[Any], bool]) -> Difference:
         children, atoms = before
@@ -172,7 +184,7 @@ def _view_of_dict(name: str) -> Kind:
         (owner,) = gc.get_referents(view)
         return getattr(type(owner), name), (owner,)
 
-    return SimpleKind(held=gc.get_referents, reduce=reduce)
+    return SimpleKind(held=gc.get_referents, reduce=reduce, listed=True)
 
 
 def _function(method: Any) -> tuple[Any, ...]:
@@ -185,13 +197,16 @@ def _accessors(made: property) -> tuple[Any, ...]:
 
 LIST = ListKind()
 _BYTES = SimpleKind(
-    lambda obj: (len(obj), digest(obj)), _write_bytes, content=lambda obj: bytes(memoryview(obj).cast("B"))
+    lambda obj: (len(obj), digest(obj)),
+    _write_bytes,
+    content=lambda obj: bytes(memoryview(obj).cast("B")),
+    glance=lambda obj, read: read(memoryview(obj).cast("B")),
 )
-_BOUND = SimpleKind(held=_owner)
+_BOUND = SimpleKind(held=_owner, listed=True)
 
 for _name, _kind in {
     "builtins.list": LIST,
-    "builtins.tuple": SimpleKind(held=lambda obj: tuple.__getitem__(obj, slice(None))),
+    "builtins.tuple": SimpleKind(held=lambda obj: tuple.__getitem__(obj, slice(None)), listed=True),
     "builtins.dict": DictKind(),
     "builtins.set": SetKind(),
     "builtins.frozenset": SetKind(in_place=False),
@@ -205,14 +220,22 @@ for _name in ("keys", "values", "items"):
     BY_NAME[f"builtins.dict_{_name}"] = BY_NAME[f"builtins.odict_{_name}"] = _view_of_dict(_name)
 BY_NAME |= {
     "collections.defaultdict": Composite(DictKind()),
-    "builtins.property": SimpleKind(held=_accessors, reduce=lambda made: (property, (*_accessors(made), made.__doc__))),
-    "builtins.staticmethod": SimpleKind(held=_function, reduce=lambda method: (staticmethod, _function(method))),
-    "builtins.classmethod": SimpleKind(held=_function, reduce=lambda method: (classmethod, _function(method))),
-    "builtins.method": SimpleKind(held=lambda method: (method.__self__, method.__func__)),
+    "builtins.property": SimpleKind(
+        held=_accessors, reduce=lambda made: (property, (*_accessors(made), made.__doc__)), listed=True
+    ),
+    "builtins.staticmethod": SimpleKind(
+        held=_function, reduce=lambda method: (staticmethod, _function(method)), listed=True
+    ),
+    "builtins.classmethod": SimpleKind(
+        held=_function, reduce=lambda method: (classmethod, _function(method)), listed=True
+    ),
+    "builtins.method": SimpleKind(held=lambda method: (method.__self__, method.__func__), listed=True),
     "builtins.builtin_function_or_method": _BOUND,
     "builtins.method-wrapper": _BOUND,
     "builtins.mappingproxy": SimpleKind(
-        held=gc.get_referents, reduce=lambda proxy: (types.MappingProxyType, (gc.get_referents(proxy)[0],))
+        held=gc.get_referents,
+        reduce=lambda proxy: (types.MappingProxyType, (gc.get_referents(proxy)[0],)),
+        listed=True,
     ),
     "builtins.memoryview": OF_PROCESS,
 }

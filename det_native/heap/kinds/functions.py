@@ -45,12 +45,6 @@ def _module_of(thing: Any) -> dict[Any, Any]:
     return {} if thing.__module__ == "__main__" else {("module",): sys.modules.get(thing.__module__)}
 
 
-def global_names(code: types.CodeType) -> set[str]:
-    """Return the names that code may look up outside of itself, with those of the code inside of it."""
-    inner = (constant for constant in code.co_consts if isinstance(constant, types.CodeType))
-    return {*code.co_names}.union(*map(global_names, inner))
-
-
 class FunctionKind(NamedKind):
     """Code, defaults, attributes and cells; of a library only functions that were made in a call."""
 
@@ -88,6 +82,21 @@ class FunctionKind(NamedKind):
         state = {name: getattr(obj, name) for name in (*_OF_A_FUNCTION[1:], *kept)} | vars(obj)
         made = (obj.__code__, names, obj.__name__, None, obj.__closure__)
         return make_function, made, state, None, None, write_new
+
+
+@functools.lru_cache(maxsize=4096)
+def global_names(code: types.CodeType) -> frozenset[str]:
+    """Return the names that code may look up among the globals, that of functions inside it included.
+
+    Names of attributes are among them: the caller takes those that are globals. Where the code puts names together
+    (``globals()[...]``), its texts stand for them, between stars.
+    """
+    names = {*code.co_names}
+    if not names.isdisjoint(("globals", "locals", "vars", "eval")):
+        texts = [text for text in code.co_consts if type(text) is str and text.isidentifier()]
+        names |= {f"*{text}*" for text in texts} or {"*"}
+    inner = (constant for constant in code.co_consts if isinstance(constant, types.CodeType))
+    return frozenset(names.union(*map(global_names, inner)))
 
 
 def make_function(code: types.CodeType, names: Any, *parts: Any) -> types.FunctionType:
@@ -148,6 +157,8 @@ class ReadGeneratorKind(Kind):
 
 class CellKind(NamedKind):
     """What a closure shares with the function around it."""
+
+    is_listed = True
 
     def read(self, obj: types.CellType) -> Mapping[Any, Any]:
         try:

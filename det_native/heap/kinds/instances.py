@@ -15,10 +15,12 @@ from typing import Any
 from det_native.heap.edges import (
     BY_NAME,
     FALLBACK,
+    UNSEEN,
     Alike,
     Difference,
     Kind,
     NamedKind,
+    ReadMemory,
     State,
     write_new,
 )
@@ -33,11 +35,14 @@ _IMMUTABLE = 1 << 8
 class AttributesKind(NamedKind):
     """All of an object is in its attributes and slots, and in its class, which may change.
 
-    Attributes that are `skipped` are the process's own: never read, and an object keeps its own.
+    Attributes that are `skipped` are the process's own: never read, and an object keeps its own. For a look, those do
+    not count that are ``set_by_use``: a cell that merely uses an object changes nothing.
     """
 
+    set_by_use: frozenset[str] = frozenset()
+
     def __init__(self, skipped: frozenset[str] = frozenset(), *, compared: bool = True) -> None:
-        self._skipped, self.compared = skipped, compared
+        self._skipped, self.compared, self.is_listed = skipped, compared, not skipped
         self._names: dict[tuple[str, ...], tuple[str, ...]] = {}  # one tuple for all objects with these attributes
 
     def read_state(self, obj: Any) -> State:
@@ -47,6 +52,12 @@ class AttributesKind(NamedKind):
         attributes = _attributes_of(obj)
         names = CLASS, *attributes
         return [cls, *attributes.values()], self._names.setdefault(names, names)
+
+    def glance(self, obj: Any, read: ReadMemory) -> State:
+        cls: Any = type(obj)
+        attributes = AttributesKind.read(self, obj) if slots_of(cls) else _attributes_of(obj)
+        names = [name for name in attributes if name not in self._skipped and name not in self.set_by_use]
+        return [*map(attributes.__getitem__, names)], tuple(names)
 
     def read(self, obj: Any) -> dict[str, Any]:
         cls: Any = type(obj)
@@ -155,7 +166,16 @@ class Composite(Kind):
 
     def __init__(self, base: Kind) -> None:
         self._base, self._attributes = base, AttributesKind()
-        self.in_place, self.is_ordered, self.is_whole = base.in_place, base.is_ordered, base.is_whole
+        self.in_place, self.is_ordered, self.is_listed = base.in_place, base.is_ordered, base.is_listed
+        self.is_whole = base.is_whole
+
+    def glance(self, obj: Any, read: ReadMemory) -> State:
+        inner, inner_facts = self._base.glance(obj, read)
+        outer, names = self._attributes.read_state(obj)
+        return [*inner, *outer], inner_facts if inner_facts is UNSEEN else (len(inner), inner_facts, names)
+
+    def memory(self, obj: Any) -> Sequence[int]:
+        return self._base.memory(obj)
 
     def read_state(self, obj: Any) -> State:
         inner, inner_facts = self._base.read_state(obj)
@@ -231,6 +251,7 @@ class ReduceKind(Kind):
     """An object of an extension: what the collector sees that it holds, and a digest of its pickle without that."""
 
     def __init__(self, cls: type) -> None:
+        self.is_listed = any(base.__module__ in ("functools", "types") for base in cls.__mro__)
         self.in_place = hasattr(cls, "__setstate__")
         # Pickles of libraries may have in them what differs from process to process.
         self.compared = cls.__module__ in ("builtins", "itertools")
@@ -247,6 +268,10 @@ class ReduceKind(Kind):
         except Exception:  # noqa: BLE001 (an object of a library may raise anything)
             return children, None
         return children, hashlib.sha1(into.getvalue(), usedforsecurity=False).hexdigest()
+
+    def glance(self, obj: Any, read: ReadMemory) -> State:
+        children = gc.get_referents(obj)
+        return children, self.read_state(obj)[1] or UNSEEN if self.compared else UNSEEN
 
     def content(self, obj: Any, before: Any, now: Any) -> Any:
         reduced = obj.__reduce_ex__(4)

@@ -31,13 +31,20 @@ _OF_THE_PROCESS = frozenset(
 _SET_BY_FIT = frozenset({"model", "_model", "params", "validation_data", "_chief_worker_only", "_supports_tf_logs"})
 
 
+#: What is another after a model was used: counters for callbacks, the last history.
+SET_BY_USE = frozenset(
+    [
+        *("history", "_called", "_allow_sum_over_batch_size", "stop_predicting", "stop_evaluating"),
+        *("_test_counter", "_predict_counter", "_train_counter"),
+    ]
+)
 # Names that Keras counts, what it derives from them, and what a use of an object sets.
 _OF_ITS_USE = frozenset(
     [
         *("_name", "name", "_keras_api_names", "_keras_api_names_v1", "_build_input_shape", "_jit_compile"),
         "_type_spec",
         *("input_names", "output_names", "_output_names", "_feed_input_names", "_feed_output_names", "_network_nodes"),
-        *("history", "_train_counter", "_test_counter", "_predict_counter", "_call_result", "_saved_model_inputs_spec"),
+        *("_call_result", "_saved_model_inputs_spec"),
         *("_saved_model_arg_spec", "_feed_input_shapes", "_layout_map"),
     ]
 )
@@ -46,7 +53,7 @@ _COUNTER = re.compile(r"_\d+(?=$|[/:])")
 
 def without_counters(labels: Sequence[Any], children: Sequence[Any]) -> Alike:
     """Return what of Keras's attributes is the same in every process that has made an object: not what it counts."""
-    kept = [place for place, label in enumerate(labels) if label not in _OF_ITS_USE]
+    kept = [place for place, label in enumerate(labels) if label not in _OF_ITS_USE and label not in SET_BY_USE]
     values = [children[place] for place in kept]
     return (
         [labels[place] for place in kept],
@@ -57,6 +64,8 @@ def without_counters(labels: Sequence[Any], children: Sequence[Any]) -> Alike:
 
 class KerasKind(TrackableKind):
     """A layer, a model, an optimizer, a metric or a loss."""
+
+    set_by_use = SET_BY_USE
 
     def __init__(self, skipped: frozenset[str] = frozenset(), *, compared: bool = False) -> None:
         # Not compared: names that Keras counts, and what a training before this one has set.

@@ -9,7 +9,7 @@ from typing import Any
 from det_native.heap.edges import BY_NAME, OF_PROCESS, Alike, SimpleKind
 from det_native.heap.kinds.builtin import DictKind, ListKind, SetKind
 from det_native.heap.kinds.instances import AttributesKind, Composite
-from det_native.heap.kinds.keras2 import without_counters
+from det_native.heap.kinds.keras2 import SET_BY_USE, without_counters
 from det_native.heap.kinds.keras_models import parts_of_model, reduced_model
 from det_native.heap.kinds.tensorflow_ import OF_TRACKING, facts_of, make_variable
 
@@ -31,6 +31,8 @@ def _value(variable: Any) -> Any:
 
 class KerasKind(AttributesKind):
     """A layer or a model."""
+
+    set_by_use = SET_BY_USE
 
     def __init__(self, skipped: frozenset[str] = frozenset()) -> None:
         # Not compared: names that Keras counts, and what a training before this one has set.
@@ -83,6 +85,7 @@ _VARIABLE = SimpleKind(
     lambda variable, facts, content: variable.assign(content),
     content=_value,
     numbers=_value,
+    glance=lambda variable, read: (variable.trainable, read(_value(variable).reshape(-1).view("u1").data)),
     fixed=2,
     reduce=lambda obj: (make_variable, (type(obj), _value(obj), obj.trainable, obj.name, str(obj.dtype))),
 )

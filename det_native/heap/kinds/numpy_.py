@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import mmap
 import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from det_native.heap.digests import changed_blocks, digests
-from det_native.heap.edges import BY_NAME, VALUE, Alike, Kind, Missing, SimpleKind, State, stable_digest
+from det_native.heap.edges import (
+    BY_NAME,
+    UNSEEN,
+    VALUE,
+    Alike,
+    Kind,
+    Missing,
+    ReadMemory,
+    SimpleKind,
+    State,
+    stable_digest,
+)
 from det_native.heap.kinds.instances import with_attributes
+
+_COPIED = 1 << 20  # bytes of an array with gaps that a look copies; of a larger one some of its items
 
 
 class ArrayKind(Kind):
@@ -24,6 +38,28 @@ class ArrayKind(Kind):
         if start is not None:
             return (owner,), (repr(obj.dtype), obj.shape, obj.strides, _address(obj) - start)
         return (), (repr(obj.dtype), obj.shape, digests(_bytes(obj)))
+
+    def glance(self, obj: Any, read: ReadMemory) -> State:
+        import numpy
+
+        where = obj.dtype.str, obj.dtype.names, obj.shape, obj.strides, obj.flags.writeable
+        array = obj.view(numpy.ndarray)
+        if obj.dtype.hasobject:
+            return array.ravel().tolist(), where
+        base = _root(obj).base
+        if type(base.obj if type(base) is memoryview else base) is mmap.mmap:
+            return (), UNSEEN  # to read it after its file was cut short would be the end of the process
+        if not array.nbytes:
+            return (), where
+        if array.flags.forc:
+            return (), (where, read(array.ravel(order="K").view("u1").data))
+        if array.nbytes > _COPIED:
+            some = array[tuple(slice(None, None, max(1, size // 32)) for size in array.shape)]
+            return (), (where, read.part(some.ravel().view("u1").data))
+        return (), (where, read(array.ravel().view("u1").data))
+
+    def memory(self, obj: Any) -> Sequence[int]:
+        return memory_of(obj)
 
     def fingerprint(self, children: Sequence[Any], facts: Any, exact: bool) -> str:
         return super().fingerprint(children, facts, exact) if exact else stable_digest(facts[:2])
@@ -77,9 +113,25 @@ class ArrayKind(Kind):
     def reduce(self, obj: Any) -> Any:
         owner = _owner(obj)
         start = _address(owner)
-        if start is None or obj.dtype.hasobject or type(obj).__name__ != "ndarray":
+        if obj.dtype.hasobject or type(obj).__name__ != "ndarray" or (start is None and not obj.flags.forc):
             return NotImplemented
+        if start is None:
+            data = pickle.PickleBuffer(obj.ravel(order="K").view("u1")) if obj.size else b""
+            return make_array, (data, obj.dtype, obj.shape, "C" if obj.flags.c_contiguous else "F")
         return view, (owner, obj.dtype, obj.shape, obj.strides, _address(obj) - start)
+
+
+def _root(array: Any) -> Any:
+    import numpy
+
+    while issubclass(type(array.base), numpy.ndarray):
+        array = array.base
+    return array
+
+
+def memory_of(array: Any) -> tuple[int, ...]:
+    """Return where the memory begins that an array looks at."""
+    return (_root(array).__array_interface__["data"][0],) if array.nbytes else ()
 
 
 def _owner(array: Any) -> Any:
@@ -114,6 +166,16 @@ def _write(array: Any, blocks: Any) -> None:
         flat.view("u1")[start : start + len(data)] = numpy.frombuffer(data, "u1")
     if not array.flags.forc:
         array[...] = flat.reshape(array.shape)
+
+
+def make_array(data: Any, dtype: Any, shape: Any, order: Any) -> Any:
+    """Make an array that owns its memory."""
+    import numpy
+
+    array = numpy.empty(shape, dtype, order)
+    if array.size:
+        array.ravel(order="K").view("u1")[:] = numpy.frombuffer(data, "u1")
+    return array
 
 
 def view(owner: Any, dtype: Any, shape: Any, strides: Any, offset: int) -> Any:

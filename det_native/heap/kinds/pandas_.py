@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from det_native.heap.digests import digest
-from det_native.heap.edges import BY_NAME, Kind, SimpleKind, State
+from det_native.heap.edges import BY_NAME, Kind, ReadMemory, SimpleKind, State
+from det_native.heap.kinds.numpy_ import memory_of
 
 
 class TableKind(Kind):
@@ -30,6 +31,20 @@ class TableKind(Kind):
                 facts.append(digest(pickle.dumps(values, protocol=4)))
         return children, facts
 
+    def glance(self, obj: Any, read: ReadMemory) -> State:
+        children: list[Any] = [*obj.axes, obj._attrs]
+        facts: list[Any] = [getattr(obj, "name", None)]
+        for block in obj._mgr.blocks:
+            facts.append((str(block.dtype), block.mgr_locs.as_array.tobytes()))
+            children += _arrays_of(block.values)
+        return children, facts
+
+    def memory(self, obj: Any) -> Sequence[int]:
+        import numpy
+
+        arrays = (array for block in obj._mgr.blocks for array in _arrays_of(block.values))
+        return [place for array in arrays if isinstance(array, numpy.ndarray) for place in memory_of(array)]
+
     def content(self, obj: Any, before: Any, now: Any) -> Any:
         return obj.copy(deep=False)
 
@@ -42,6 +57,14 @@ class TableKind(Kind):
         return super().fingerprint(children, facts[:5], exact)
 
 
+def _arrays_of(values: Any) -> list[Any]:
+    """Return what an array of pandas keeps its values in."""
+    if not type(values).__module__.startswith("pandas."):
+        return [values]
+    parts = (getattr(values, name, None) for name in ("_ndarray", "_codes", "_data", "_mask", "_pa_array", "_dtype"))
+    return [part for part in parts if part is not None]
+
+
 def _axis(index: Any) -> tuple[str, str, tuple[str, ...]]:
     import pandas
 
@@ -49,7 +72,9 @@ def _axis(index: Any) -> tuple[str, str, tuple[str, ...]]:
     return str(index.dtype), digest(values), (*map(str, index.names),)
 
 
-_TABLE, _INDEX = TableKind(), SimpleKind(_axis)
+_TABLE = TableKind()
+# An index never changes, but for its names; which one it is the table tells.
+_INDEX = SimpleKind(_axis, glance=lambda index, read: (len(index), tuple(map(str, index.names))))
 for _name in ("DataFrame", "Series", "core.frame.DataFrame", "core.series.Series"):
     BY_NAME[f"pandas.{_name}"] = _TABLE
 for _name in ("Index", "core.indexes.base.Index"):

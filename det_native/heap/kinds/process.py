@@ -8,7 +8,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from det_native.heap.digests import digest
-from det_native.heap.edges import BY_NAME, BY_PREFIX, OF_PROCESS, VALUE, Kind, Missing, SimpleKind, State, stays
+from det_native.heap.edges import (
+    BY_NAME,
+    BY_PREFIX,
+    OF_PROCESS,
+    VALUE,
+    Kind,
+    Missing,
+    ReadMemory,
+    SimpleKind,
+    State,
+    stays,
+)
 
 
 def _place_in_file(file: Any) -> Any:
@@ -89,6 +100,25 @@ def _read_memory_file(file: Any) -> Any:
     return digest(file.getvalue().encode() if hasattr(file, "encoding") else file.getbuffer()), file.tell()
 
 
+def _look_at_memory_file(file: Any, read: ReadMemory) -> Any:
+    if file.closed:
+        return None
+    text = memoryview(file.getvalue().encode()) if hasattr(file, "encoding") else None
+    return file.tell(), read(file.getbuffer() if text is None else text)
+
+
+class WidgetKind(SimpleKind):
+    """A widget of a notebook. A look sees what its user sets."""
+
+    def __init__(self) -> None:
+        super().__init__(stays="a widget", quiet=True, compared=False)
+        self.is_empty = False
+
+    def glance(self, obj: Any, read: ReadMemory) -> State:
+        values = dict(object.__getattribute__(obj, "__dict__").get("_trait_values") or {})
+        return [*values.values()], (*values,)
+
+
 def _write_memory_file(file: Any, facts: Any, content: Any) -> None:
     if content is None:
         file.close()
@@ -103,7 +133,10 @@ _WEAK = WeakMapping()
 # A dead reference is made again to a set that nobody holds.
 _REFERENCE = SimpleKind(reduce=lambda obj: (weakref.ref, (set() if obj() is None else obj(),)))
 _MEMORY_FILE = SimpleKind(
-    _read_memory_file, _write_memory_file, content=lambda file: None if file.closed else file.getvalue()
+    _read_memory_file,
+    _write_memory_file,
+    content=lambda file: None if file.closed else file.getvalue(),
+    glance=_look_at_memory_file,
 )
 
 FIGURE = stays("a figure", progress=_drawn)
@@ -120,7 +153,7 @@ for _what, _names in _STAYS.items():
     BY_NAME |= dict.fromkeys(_names, stays(_what))
 for _name in (
     *("asyncio.events.AbstractEventLoop", "builtins.frame", "builtins.traceback", "threading.Thread"),
-    *("_contextvars.ContextVar", "_contextvars.Context", "ipywidgets.widgets.widget.Widget", "logging.Handler"),
+    *("_contextvars.ContextVar", "_contextvars.Context", "logging.Handler"),
 ):
     BY_NAME[_name] = OF_PROCESS
 for _name in (
@@ -131,6 +164,7 @@ for _name in (
 for _name in ("weakref.WeakValueDictionary", "weakref.WeakKeyDictionary", "_weakrefset.WeakSet"):
     BY_NAME[_name] = _WEAK
 BY_NAME |= {
+    "ipywidgets.widgets.widget.Widget": WidgetKind(),
     "builtins.generator": stays("a generator", progress=_place_in_code),
     "builtins.coroutine": stays("a coroutine", progress=_place_in_code),
     "builtins.async_generator": stays("a generator", progress=_place_in_code),

@@ -8,8 +8,22 @@ from typing import Any
 
 from det_native.heap import pipelines
 from det_native.heap.digests import digest
-from det_native.heap.edges import BY_NAME, BY_PREFIX, OF_PROCESS, VALUE, Alike, Missing, SimpleKind, kind_of, stays
+from det_native.heap.edges import (
+    BY_NAME,
+    BY_PREFIX,
+    OF_PROCESS,
+    UNSEEN,
+    VALUE,
+    Alike,
+    Missing,
+    ReadMemory,
+    SimpleKind,
+    State,
+    kind_of,
+    stays,
+)
 from det_native.heap.kinds.instances import AttributesKind
+from det_native.heap.kinds.tensorflow_datasets import keeps_nothing
 
 # Bytes of a constant of which all are compared, of a larger one samples: nobody can change it.
 _SMALL = 1 << 20
@@ -40,6 +54,22 @@ def _facts_of_constant(obj: Any) -> Any:
     if getattr(value, "nbytes", 0) > _SMALL and value.dtype != object:
         value = value.ravel()[:: value.nbytes // _SMALL]
     return (*obj.shape, facts_of(value, obj.dtype.name))
+
+
+def _look(obj: Any, read: ReadMemory) -> Any:
+    """Return what tells the numbers of a variable or tensor from others; in a graph there are none to see."""
+    if _is_handle(obj) or not sys.modules["tensorflow"].executing_eagerly():
+        return UNSEEN
+    try:  # where they are: numpy() copies them
+        return obj.shape, obj.dtype, read(memoryview(_read_variable(obj) if hasattr(obj, "handle") else obj))
+    except (TypeError, ValueError):  # on a device, or of a type that a buffer has not
+        array = sys.modules["numpy"].asarray(obj.numpy())
+    return (array.shape, array.tolist() if array.dtype.hasobject else read(array.reshape(-1).view("u1").data))
+
+
+def _read_variable(variable: Any) -> Any:
+    operations: Any = sys.modules["tensorflow.python.ops.gen_resource_variable_ops"]
+    return operations.read_variable_op(variable.handle, variable.dtype)
 
 
 def _is_handle(tensor: Any) -> bool:
@@ -163,6 +193,14 @@ class DatasetKind(AttributesKind):
     def described(self, obj: Any) -> Iterable[Any]:
         return pipelines.described(obj)
 
+    def glance(self, obj: Any, read: ReadMemory) -> State:
+        values = {name: value for name, value in vars(obj).items() if not _is_of_tensorflow(value)}
+        return [*values.values()], tuple(values) if keeps_nothing(obj) else UNSEEN
+
+
+def _is_of_tensorflow(value: Any) -> bool:
+    return type(value).__module__.startswith("tensorflow.")
+
 
 def unwrapped(value: Any) -> Any:
     """Return a value as it is."""
@@ -180,12 +218,14 @@ BY_NAME |= {
         content=lambda variable: variable.numpy(),
         numbers=lambda variable: variable.numpy(),
         reduce=_reduced_variable,
+        glance=_look,
         fixed=2,
     ),
     # Nobody changes a tensor: another one takes its place.
     "tensorflow.python.framework.ops.EagerTensor": SimpleKind(
         _facts_of_constant,
         numbers=lambda obj: None if _is_handle(obj) else obj.numpy(),
+        glance=_look,
         reduce=lambda obj: (type(None), ()) if _is_handle(obj) else (make_constant, (obj.numpy(), obj.dtype.name)),
     ),
     "tensorflow.python.trackable.data_structures._DictWrapper": SimpleKind(

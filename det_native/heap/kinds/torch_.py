@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,10 +11,12 @@ from det_native.heap.edges import (
     BY_NAME,
     BY_PREFIX,
     OF_PROCESS,
+    UNSEEN,
     VALUE,
     Difference,
     Kind,
     Missing,
+    ReadMemory,
     SimpleKind,
     State,
     stable_digest,
@@ -39,6 +42,24 @@ class ViewOfMemoryKind(Kind):
             return (), ((str(obj.dtype), tuple(obj.shape)), value)
         gradient = obj.grad if self._with_gradient and obj.is_leaf and obj.requires_grad else None
         return (obj.untyped_storage(), gradient), (_where(obj), obj.requires_grad, obj.is_leaf)
+
+    def glance(self, obj: Any, read: ReadMemory) -> State:
+        needs: bool = obj.requires_grad
+        numbers: Any
+        gradient = obj.grad if needs and obj.is_leaf else None
+        if _is_lazy(obj):
+            return (), (obj.dtype, needs)
+        if not _is_plain(obj):  # on a device a counter tells of changes in place
+            numbers = obj.device, obj._version, obj.data_ptr() if _has_memory(obj) else 0
+        elif obj.is_contiguous():
+            numbers = read.at(obj.data_ptr(), obj.numel() * obj.element_size())
+        else:
+            torch = sys.modules["torch"]
+            numbers = obj.stride(), read(obj.detach().contiguous().view(-1).view(torch.uint8).numpy().data)
+        return () if gradient is None else (gradient,), (obj.dtype, obj.shape, needs, numbers)
+
+    def memory(self, obj: Any) -> Sequence[int]:
+        return () if _is_lazy(obj) or not _has_memory(obj) else (obj.untyped_storage().data_ptr(),)
 
     def labels(self, obj: Any, children: Sequence[Any], facts: Any) -> Sequence[Any]:
         return (("memory",), "grad") if children else ()
@@ -79,6 +100,11 @@ class TensorKind(Composite):
     def __init__(self, *, with_gradient: bool = True) -> None:
         super().__init__(ViewOfMemoryKind(with_gradient=with_gradient))
 
+    def glance(self, obj: Any, read: ReadMemory) -> State:
+        children, facts = self._base.glance(obj, read)
+        attributes = object.__getattribute__(obj, "__dict__")
+        return ([*children, *attributes.values()], (facts, *attributes)) if attributes else (children, facts)
+
     def fingerprint(self, children: Sequence[Any], facts: Any, exact: bool) -> str:
         return self._base.fingerprint(children[: facts[0]], facts[1], exact)
 
@@ -98,6 +124,16 @@ def _has_memory(tensor: Any) -> bool:
     import torch
 
     return tensor.layout is torch.strided and tensor.device.type != "meta" and not tensor.is_quantized
+
+
+def _is_plain(tensor: Any) -> bool:
+    """Whether the numbers lie in memory that can be read here."""
+    return tensor.is_cpu and tensor.layout is sys.modules["torch"].strided and not tensor.is_quantized
+
+
+def _is_lazy(tensor: Any) -> bool:
+    """Whether its shape is not known yet."""
+    return type(tensor).__name__.startswith("Uninitialized")
 
 
 def _parts(tensor: Any) -> list[Any]:
@@ -131,6 +167,12 @@ def fill_tensor(tensor: Any, state: Any) -> None:
 
 class MemoryKind(Kind):
     """The memory of tensors (``UntypedStorage``): shared by all that look at it."""
+
+    def glance(self, obj: Any, read: ReadMemory) -> State:
+        return (), read.at(obj.data_ptr(), obj.nbytes()) if obj.device.type == "cpu" else UNSEEN
+
+    def memory(self, obj: Any) -> Sequence[int]:
+        return (obj.data_ptr(),)
 
     def read_state(self, obj: Any) -> State:
         return (), (obj.nbytes(), digests(_bytes(obj)))

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from det_native.inspection.libraries.keras import KERAS_3
-from det_native.inspection.streams import put_back
+from det_native.process.keras_ import KERAS_3
+from det_native.process.streams import put_back
 
 QUEUE_DEFAULTS: Mapping[str, Any] = {"max_queue_size": 10, "workers": 1, "use_multiprocessing": False}
 

@@ -17,7 +17,6 @@ from det_harness.program.runner import ProgramRunner, check_versions
 from det_harness.program.user_errors import describe
 from det_native.capture.bindings import imports_in
 from det_native.capture.failure import before
-from det_native.capture.names import check_bundle_names
 from det_native.capture.value_formats import decode
 from det_native.errors import DetError, Problem, ProblemsError, StorageError
 from det_native.frameworks import get_framework
@@ -33,7 +32,7 @@ from det_native.storage.unpack import unpack_bundle
 
 
 def check_bundle(job: CheckJob) -> BundleChecked:
-    """Unpack, check versions, compile the cells, import the local modules, unpickle the values, resolve all names.
+    """Unpack, check versions, compile the cells, import the local modules, unpickle the values.
 
     Cells are not run; the local modules that they import are.
     """
@@ -61,7 +60,6 @@ def check_bundle(job: CheckJob) -> BundleChecked:
             harness_of(job.bundle.program.framework).prepare_process()
             problems += _import_modules(runner, job.bundle, work)
             problems += _decode_values(job.bundle, blobs)
-            problems += check_bundle_names(job.bundle.program, {entry.name for entry in job.bundle.values})
     return _result(problems, [*notices(job.bundle.reads)])
 
 

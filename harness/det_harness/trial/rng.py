@@ -16,7 +16,7 @@ import numpy as np
 from det_harness.frameworks.base import RandomStreams, harness_of
 from det_native.capture.first_imports import first_imports
 from det_native.frameworks import read_frameworks
-from det_native.inspection.streams import checkpointed, counters, decoded, put_back
+from det_native.process.streams import checkpointed, counters, decoded, put_back
 
 _FILE = "rng.npz"
 # What every process has, whatever its framework.
@@ -78,7 +78,7 @@ def apply(state: dict[str, Any]) -> None:
 
 
 def apply_encoded(content: bytes, *, only_names: bool = False) -> None:
-    """Put back states that a notebook has sent (``det_native.inspection.streams``).
+    """Put back states that a notebook has sent (``det_native.process.streams``).
 
     Those of a framework that the program has yet to import are put back when it has. With `only_names`, what is drawn
     stays as it is, and only what counts names is put back.

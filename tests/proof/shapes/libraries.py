@@ -117,7 +117,7 @@ _IMPORTED = (
     "det_native.compat",
     "det_native.capture.call",
     "det_native.capture.cells",
-    "det_native.capture.observation.outside",
+    "det_native.capture.side_effects.audit",
     "det_native.capture.script",
     "det_native.experimental.cluster",
     "det_native.experimental.native",

@@ -59,7 +59,7 @@ def _take(
 ) -> Experiment:
     """Capture what is to be sent, and write it down instead of sending it."""
     capture = origin.capture(kind, payload, framework, settings, wider=True)
-    capture.proof, capture.proof_values = noted.proof, noted.values
+    capture.history.proof, capture.history.proof_values = noted.proof, noted.values
     bundle = assemble(capture, context_dir=settings.context_dir, protocol=PROTOCOL)
     blobs = BlobStore(str(place / "blobs"))
     for sha256, content in bundle.contents.items():

@@ -22,9 +22,9 @@ from det_harness.trial import state_files
 from det_harness.trial.publishing import disk_errors
 from det_harness.trial.services import Services
 from det_harness.trial.user_files import UserFiles
-from det_native.inspection.streams import current_streams
 from det_native.keras.callbacks import TensorBoard
 from det_native.keras.native import FitCall
+from det_native.process.streams import current_streams
 from det_native.schema.manifests import CheckpointManifest
 
 _GRADIENTS = "gradients"

@@ -19,12 +19,12 @@ from det_harness.frameworks.keras.epoch_lengths import EpochLengths
 from det_harness.frameworks.keras.sequences import ArrayBatches, SequenceBatches, View
 from det_harness.frameworks.keras.shares import Share
 from det_harness.trial import state_files
-from det_native.inspection.libraries.tensorflow import global_seed
 from det_native.keras.data import Data, Kind
 from det_native.keras.generations import BACKEND, NUMBER, internals
 from det_native.keras.native import QUEUE_ARGUMENTS, FitCall
 from det_native.keras.sources import DataSource
 from det_native.keras.values import number_of
+from det_native.process.tensorflow_ import global_seed
 from det_native.schema.environment import TrialEnvironment
 
 logger = logging.getLogger("det_native")

@@ -6,8 +6,8 @@ import sys
 from typing import Any
 
 from det_harness.frameworks.base import RandomStreams
-from det_native.inspection.libraries.tensorflow import SEED, global_seed
-from det_native.inspection.streams import checkpointed, put_back
+from det_native.process.streams import checkpointed, put_back
+from det_native.process.tensorflow_ import SEED, global_seed
 
 _LIBRARIES = ("tensorflow", "keras", "tf_keras")
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from det_native.errors import CheckpointError
-from det_native.inspection.copies import ObjectCopy
+from det_native.heap.copies import ObjectCopy
 
 
 def copied(models: list[torch.nn.Module]) -> list[torch.nn.Module]:

@@ -13,7 +13,7 @@ from det_harness.frameworks.torch.random_streams import TorchStreams
 from det_native.callsite import asking_frame
 from det_native.errors import CheckpointError
 from det_native.imports import load_optimizers
-from det_native.inspection.streams import put_back
+from det_native.process.streams import put_back
 from det_native.schema.environment import TrialEnvironment
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from det_harness.frameworks.base import RandomStreams
-from det_native.inspection.streams import checkpointed, put_back
+from det_native.process.streams import checkpointed, put_back
 
 
 class TorchStreams(RandomStreams):

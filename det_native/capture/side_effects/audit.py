@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from det_native.capture.observation import entropy
-from det_native.capture.observation.owners import owner_of, owners
-from det_native.capture.observation.paths_seen import PATH_EVENTS, PathsSeen
+from det_native.capture.side_effects import draws
+from det_native.capture.side_effects.owners import owner_of, owners
+from det_native.capture.side_effects.paths_seen import PATH_EVENTS, PathsSeen
 
 #: Events of Python's audit, see its documentation, and what they are.
 _EVENTS: dict[str, tuple[str, Callable[[tuple[Any, ...]], str]]] = {
@@ -71,7 +71,7 @@ class Outside:
         if not self._listens:
             self._listens = True
             sys.addaudithook(self.hook)
-            entropy.listen(self._take_draw)
+            draws.listen(self._take_draw)
 
     def begin(self) -> PathsSeen:
         """Take note from now on; return what will have been seen of paths."""
@@ -133,7 +133,7 @@ class Outside:
     def _take_draw(self, caller: FrameType | None) -> None:
         if self._found is not None and not self.drew and caller is not None:
             used = not _is_of_library(caller.f_code.co_filename) and _is_of_the_user(caller)
-            self.drew = used and not entropy.throws_it_away(caller)
+            self.drew = used and not draws.throws_it_away(caller)
 
     def _take_action(
         self, caller: FrameType, kind: str, tell: Callable[[tuple[Any, ...]], str], given: tuple[Any, ...]

@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any
 
 from det_native.capture.folders import real_path
-from det_native.capture.observation.owners import owner_of, owners
+from det_native.capture.side_effects.owners import owner_of, owners
 
 #: Events of Python's audit about paths, besides ``open``.
 _READS = frozenset(

@@ -10,11 +10,22 @@ from __future__ import annotations
 
 import base64
 import json
+import random
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from det_native.inspection.adapter import Library, Stream
-from det_native.inspection.registry import LIBRARIES, library_of, loaded_libraries
+from det_native.process import keras_, numpy_, tensorflow_, torch_
+from det_native.process.stream import Stream, generator_stream, is_loaded
+
+_STREAMS: Mapping[str, tuple[Stream, ...]] = {
+    "numpy": numpy_.STREAMS,
+    "torch": torch_.STREAMS,
+    "tensorflow": tensorflow_.STREAMS,
+    "keras": keras_.STREAMS,
+    "tf_keras": keras_.STREAMS,
+    "random": (generator_stream("python", lambda: random._inst),),
+}
+_BY_NAME = {stream.name: stream for streams in _STREAMS.values() for stream in streams}
 
 
 def current_streams() -> dict[str, Any]:
@@ -29,7 +40,7 @@ def beginnings() -> tuple[str, ...]:
     Those of TensorFlow and Keras begin when they are seeded: without a seed Keras draws from Python's, and TensorFlow
     from what nobody can restore.
     """
-    return tuple(stream.begins for library in _libraries() for stream in library.streams if stream.begins)
+    return tuple(stream.begins for stream in _BY_NAME.values() if stream.begins)
 
 
 def stream_of(module: str) -> dict[str, Any]:
@@ -59,8 +70,7 @@ def decoded(content: bytes) -> dict[str, Any]:
 
 def counters(states: Mapping[str, Any]) -> dict[str, Any]:
     """Return those of some states that only count, to make names; random numbers are left out."""
-    names = {stream.name for library in _libraries() for stream in library.streams if stream.counts}
-    return {name: state for name, state in states.items() if name in names}
+    return {name: state for name, state in states.items() if name in _BY_NAME and _BY_NAME[name].counts}
 
 
 def checkpointed(libraries: Iterable[str]) -> dict[str, Any]:
@@ -78,11 +88,10 @@ def put_back(states: Mapping[str, Any], libraries: Iterable[str]) -> None:
 
 
 def _written(states: Mapping[str, Any]) -> dict[str, Any]:
-    by_name = {stream.name: stream for library in _libraries() for stream in library.streams}
     found: dict[str, Any] = {}
     for name, state in states.items():
         if state is not None:
-            found |= by_name[name].written(state)
+            found |= _BY_NAME[name].written(state)
     return found
 
 
@@ -92,11 +101,6 @@ def _array(kind: str, content: bytes) -> Any:
     return np.frombuffer(content, dtype=np.dtype(kind).newbyteorder("<"))
 
 
-def _libraries() -> list[Library]:
-    known = {LIBRARIES[package]: library_of(package) for package in LIBRARIES}
-    return [library for library in known.values() if library is not None]
-
-
 def _streams(libraries: frozenset[str] | None = None) -> list[Stream]:
-    found = [library.streams for name, _, library in loaded_libraries() if libraries is None or name in libraries]
-    return list(dict.fromkeys(stream for streams in found for stream in streams))
+    loaded = [name for name in _STREAMS if is_loaded(name) and (libraries is None or name in libraries)]
+    return list(dict.fromkeys(stream for name in loaded for stream in _STREAMS[name]))

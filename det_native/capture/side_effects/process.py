@@ -10,14 +10,12 @@ import os
 import sys
 import types
 from collections.abc import Hashable, Mapping
-from contextlib import suppress
 from typing import Any
 
-from det_native.capture.observation.kinds import is_own
-from det_native.heap.ownership import is_library_file
-from det_native.inspection.parts import HEAP_TYPE
-from det_native.inspection.registry import loaded_libraries
+from det_native.heap.ownership import is_library_file, is_users, is_users_module
+from det_native.process.settings import library_settings
 
+_HEAP_TYPE = 1 << 9  # of a class: a class statement has made it, or what looks like one
 _RECURSION = "the recursion limit"
 _LOGGER = "the level of logger "
 
@@ -31,13 +29,7 @@ def process_state() -> dict[str, Hashable]:
     if decimal := sys.modules.get("decimal"):
         context = decimal.getcontext()  # without its flags, which each sum sets
         state["the context of decimal"] = str((context.prec, context.rounding, context.traps))
-    state |= _logging()
-    for name, module, library in loaded_libraries():
-        if library.settings is not None:
-            with suppress(Exception):  # a library that is only half loaded
-                settings = library.settings(module)
-                state |= settings if isinstance(settings, dict) else {f"settings of {name}": settings}
-    return state
+    return state | _logging() | library_settings()
 
 
 def _search_path() -> tuple[str, ...]:
@@ -63,8 +55,8 @@ def is_library_class(value: object) -> bool:
         return False
     kind: Any = value
     home = type.__getattribute__(kind, "__dict__").get("__module__")
-    made = bool(kind.__flags__ & HEAP_TYPE)
-    return made and isinstance(home, str) and home != "__main__" and not is_own(home)
+    made = bool(kind.__flags__ & _HEAP_TYPE)
+    return made and isinstance(home, str) and not is_users_module(home)
 
 
 def what_was_set(before: Mapping[str, Hashable], now: Mapping[str, Hashable], source: str) -> frozenset[str]:
@@ -98,12 +90,12 @@ def what_was_patched(
 
 def _is_the_users(one: Any, namespace: Mapping[str, Any]) -> bool:
     if type(one) is types.FunctionType:
-        return one.__globals__ is namespace or is_own(one.__module__)
-    return issubclass(type(one), type) and (one.__module__ == "__main__" or is_own(one.__module__))
+        return one.__globals__ is namespace or is_users(one)
+    return issubclass(type(one), type) and is_users(one)
 
 
 def _counts(one: object) -> bool:
-    return isinstance(one, types.FunctionType | types.BuiltinFunctionType | type)
+    return isinstance(one, (types.FunctionType, types.BuiltinFunctionType, type))
 
 
 def _folder() -> str:

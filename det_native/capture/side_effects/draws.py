@@ -19,8 +19,10 @@ from itertools import islice
 from types import FrameType
 from typing import Any
 
-from det_native.inspection.registry import adapter_of
+from det_native.heap.edges import full_name
 
+#: What makes a generator of random bytes first, and then, where it is given a seed, another state from that.
+_SEEDED_LATER = frozenset({"numpy.random.mtrand.RandomState"})
 _STANDARD = os.path.dirname(os.__file__) + os.sep
 
 
@@ -50,8 +52,7 @@ def throws_it_away(frame: FrameType) -> bool:
     call = _call_of(frame)
     try:
         kind = _value_of(call.func, frame) if call is not None else None
-        adapter = adapter_of(kind) if isinstance(kind, type) else None
-        if call is None or adapter is None or not adapter.asks_in_vain:
+        if call is None or not isinstance(kind, type) or full_name(kind) not in _SEEDED_LATER:
             return False
         seeds = [*call.args, *(named.value for named in call.keywords)]
         return bool(seeds) and (isinstance(seeds[0], ast.BinOp) or _value_of(seeds[0], frame) is not None)

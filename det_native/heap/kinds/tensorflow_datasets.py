@@ -1,7 +1,4 @@
-"""Datasets of TensorFlow: the operations that make them, never an element.
-
-Whether going through one changes what it gives later, TensorFlow's own graph of it says.
-"""
+"""Whether going through a Dataset changes what it gives later: TensorFlow's own graph of it says that."""
 
 from __future__ import annotations
 
@@ -10,33 +7,22 @@ import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from det_native.heap.pipelines import written
-
 _MOST = 1 << 22  # bytes of tensors that it may begin with: they are copied into its graph
 _DATASETS = 1_000
+_IGNORE = 1  # TensorFlow is not to complain of what the graph cannot keep
 
-#: What was found of each dataset: it stays as it was made.
+#: What was found of each Dataset: it stays as it was made.
 _known: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
 
 
-def parts_of(dataset: Any) -> list[Any] | None:
-    """Return what there is to see of a dataset: what it begins with, and what was set on it.
-
-    Returns
-    -------
-    list or None
-        None where going through it may change what it gives later, or nobody can tell.
-    """
-    try:
-        parts = _tensors_of(dataset)
-        if not _is_unchanging(dataset, parts):
-            return None
-    except Exception:  # noqa: BLE001 (one of another kind, in a graph, or of another version)
-        return None
-    for name, value in vars(dataset).items():
-        if type(value).__module__.partition(".")[0] != "tensorflow":
-            parts += [name, value]
-    return parts
+def graph_of(dataset: Any) -> Any:
+    """Return TensorFlow's own graph of a Dataset, with its constants: what `from_tensor_slices` was given."""
+    tensorflow: Any = sys.modules["tensorflow"]
+    variant = tensorflow.data.experimental.to_variant(dataset)
+    written = tensorflow.raw_ops.DatasetToGraphV2(
+        input_dataset=variant, external_state_policy=_IGNORE, strip_device_assignment=True
+    )
+    return tensorflow.compat.v1.GraphDef.FromString(written.numpy())
 
 
 def _tensors_of(dataset: Any) -> list[Any]:
@@ -62,23 +48,27 @@ def _flat(parts: Iterable[Any]) -> Iterator[Any]:
             yield part
 
 
-def _is_unchanging(dataset: Any, tensors: Iterable[Any]) -> bool:
-    """Whether a dataset gives the same again once it was gone through; False where nobody can tell.
+def keeps_nothing(dataset: Any) -> bool:
+    """Whether a Dataset gives the same again once it was gone through; False where nobody can tell.
 
     A part of it that keeps something keeps it in a resource: the order of a shuffle, a cache, a variable, a table. A
     function that draws, writes or calls Python has an operation that TensorFlow itself calls stateful.
     """
     known = _known.get(dataset)
     if known is None:
-        fits = sum(one.shape.num_elements() * one.dtype.size for one in tensors) <= _MOST
-        known = _known[dataset] = fits and _keeps_nothing(dataset)
+        try:
+            fits = sum(tensor.shape.num_elements() * tensor.dtype.size for tensor in _tensors_of(dataset)) <= _MOST
+            known = fits and _keeps_nothing(dataset)
+        except Exception:  # noqa: BLE001 (one of another kind, in a graph, or of another version)
+            known = False
+        _known[dataset] = known
     return known
 
 
 def _keeps_nothing(dataset: Any) -> bool:
     tensorflow: Any = sys.modules["tensorflow"]
     resource, variant = tensorflow.resource.as_datatype_enum, tensorflow.variant.as_datatype_enum
-    graph = written(dataset)
+    graph = graph_of(dataset)
     inner = [node.op for function in graph.library.function for node in function.node_def]
     outer = {node.op for node in graph.node}
     for name in {*outer, *inner}:

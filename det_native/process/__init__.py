@@ -1,0 +1,1 @@
+"""What belongs to a whole process: streams of random numbers, counters of names, settings of libraries."""
