@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from det_native.heap.digests import digest
 from det_native.heap.edges import ATOMS, KEPT, UNREADABLE, Alike, Kind, is_value, stable_digest
 from det_native.heap.kinds.functions import READS, ReadGeneratorKind, ReadingKind
+from det_native.heap.kinds.instances import CLASS, AttributesKind, holds_more
 from det_native.heap.names import ROOTS
 from det_native.heap.ownership import is_users, is_users_module
 from det_native.heap.roots import LOOP
@@ -176,7 +177,9 @@ class Table:
             return
         labels = snapshot.labels_of(number)
         alike = kind.made_alike(labels, snapshot.children[number], snapshot.facts[number])
-        if kind is UNREADABLE or (alike is None and not kind.quiet and (kind.stays or parent < snapshot.first)):
+        is_unread = alike is None and not kind.quiet and (kind.stays or parent < snapshot.first)
+        hides_all = isinstance(kind, AttributesKind) and [*labels] == [CLASS] and holds_more(type(obj))
+        if kind is UNREADABLE or is_unread or hides_all:
             self._say_unread(number, place)
         if alike is None or not key:
             return

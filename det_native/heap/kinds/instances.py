@@ -8,6 +8,7 @@ import gc
 import hashlib
 import io
 import pickle
+import struct
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -140,6 +141,13 @@ def _attributes_of(obj: Any) -> dict[str, Any]:
 def has_attributes(cls: type) -> bool:
     """Whether objects of a class may have attributes of their own."""
     return cls.__dictoffset__ != 0 or bool(slots_of(cls))
+
+
+def holds_more(cls: Any) -> bool:
+    """Whether objects of a class have room for more than attributes: a base that is written in C has its own."""
+    pointers = len(slots_of(cls)) + (cls.__dictoffset__ > 0) + (cls.__weakrefoffset__ > 0)
+    room: int = object.__basicsize__ + pointers * struct.calcsize("P")
+    return cls.__itemsize__ > 0 or cls.__basicsize__ != room
 
 
 def _slots(obj: Any) -> dict[str, Any]:
