@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from det_native.heap.digests import digest
-from det_native.heap.edges import ATOMS, KEPT, UNREADABLE, Alike, Kind, is_value, stable_digest
+from det_native.heap.edges import ATOMS, KEPT, UNREADABLE, Alike, Kind, is_value
 from det_native.heap.kinds.functions import READS, ReadGeneratorKind, ReadingKind
 from det_native.heap.kinds.instances import CLASS, AttributesKind, holds_more
 from det_native.heap.names import ROOTS
@@ -18,10 +18,10 @@ from det_native.heap.rounding import Fingerprint, agree
 from det_native.heap.snapshot import Snapshot, as_written
 from det_native.heap.source import signature_digest, source_digest
 from det_native.heap.texts import Texts
-from det_native.heap.words import describe
+from det_native.heap.words import describe, in_short
 
 #: Objects that are compared one by one; the others of a part together.
-MOST_ENTRIES = 4_000
+MOST_ENTRIES = 10_000
 _READING = ReadingKind()
 _SPECIAL: dict[type, Kind] = {types.FunctionType: _READING, types.GeneratorType: ReadGeneratorKind()}
 #: Stands for a text that must not be shown, nor sent.
@@ -146,16 +146,14 @@ class Table:
         self._hidden: set[int] = set()  # with all that they hold
         self._left_out: set[int] = set()
         self._rest: dict[str, Fingerprint] = {}
-        for number in range(self.snapshot.first, len(self.snapshot.objects)):
-            self._places.append(self._place_of(number))
-            is_single = number < MOST_ENTRIES
-            self._keys.append(
-                self._key(self.snapshot.parents[number], self.snapshot.label(number)) if is_single else ""
-            )
+        self._find_places()
+        single = range(self.snapshot.first, min(len(self.snapshot.objects), MOST_ENTRIES))
         for number in range(self.snapshot.first):
             self._take_values(number)
-        for number in range(self.snapshot.first, len(self.snapshot.objects)):
+        for number in single:
             self._take(number)
+        for number in range(MOST_ENTRIES, len(self.snapshot.objects)):
+            self._take_rest(number)
         for part, fingerprint in self._rest.items():
             self._enter(f"{_REST}{part}", part, " and what is behind its first parts", "", fingerprint, "")
         # In words when all secrets are known.
@@ -163,13 +161,20 @@ class Table:
         for key, obj in self._shown.items():
             self.entries[key] = self.entries[key]._replace(text=words[id(obj)])
 
+    def _find_places(self) -> None:
+        snapshot, places, keys = self.snapshot, self._places, self._keys
+        for number in range(snapshot.first, len(snapshot.objects)):
+            parent = snapshot.parents[number]
+            if number < MOST_ENTRIES:
+                places.append(self._place_of(number))
+                keys.append(self._key(parent, snapshot.label(number)))
+            else:
+                places.append((places[parent][0], "", number))
+
     def _take(self, number: int) -> None:
         snapshot = self.snapshot
         parent, obj, kind = snapshot.parents[number], snapshot.objects[number], snapshot.kinds[number]
         place, key = self._places[number], self._keys[number]
-        if number >= MOST_ENTRIES:
-            self._take_rest(number, place[0])
-            return
         if isinstance(obj, type | types.FunctionType) and not is_users(obj):
             return
         if parent in self._hidden or snapshot.kinds[parent].is_alone:
@@ -189,7 +194,7 @@ class Table:
             self._left_out.update(child for child in others if child is not None and snapshot.parents[child] == number)
         if number in self._left_out:
             return
-        fingerprint, links = Fingerprint(), Fingerprint()
+        fingerprint, links = Fingerprint(), []
         self._take_own(number, alike, fingerprint, links)
         code = getattr(obj, "gi_code", None) if isinstance(obj, types.GeneratorType) else None
         if isinstance(obj, types.FunctionType) and obj.__qualname__ != LOOP:
@@ -207,17 +212,21 @@ class Table:
         cls: str,
         fingerprint: Fingerprint,
         text: Any,
-        links: Fingerprint | None = None,
+        links: Sequence[str] = (),
         source: str = "",
         shown: int = 0,
     ) -> None:
         self._shown[key] = self.snapshot.objects[shown] if shown else text
         rounding = fingerprint.loose.hexdigest(), fingerprint.blocks.written()
-        link = links.exact.hexdigest() if links is not None else ""
+        link = digest(" ".join(links).encode("utf-8", "surrogatepass")) if links else ""
         self.entries[key] = Entry(part, path, cls, fingerprint.exact.hexdigest(), rounding, link, "", source)
 
     def _in_words(self, value: Any) -> str:
+        number = self.snapshot.numbers.get(id(value), 0)
         try:
+            is_long = self._places[number][1] and not self.snapshot.kinds[number].is_whole
+            if is_long and not ATOMS.issuperset(map(type, self.snapshot.children[number])):
+                return in_short(value)
             text = describe(value)
         except Exception:  # noqa: BLE001 (an object of the user's may raise anything)
             return type(value).__qualname__
@@ -226,10 +235,10 @@ class Table:
     def _key(self, parent: int, label: Any) -> str:
         """Return the address of what a label leads to; empty if it looks like another."""
         if type(label) is tuple and label[0] == READS:  # whichever function reads it
-            return stable_digest((READS, self.snapshot.objects[parent].__module__, label[1]))
+            return digest(f"{READS} {self.snapshot.objects[parent].__module__} {label[1]}".encode())
         if label is None or (parent >= self.snapshot.first and not self._keys[parent]):
             return ""
-        return stable_digest((self._keys[parent], str(label) if type(label) in (str, int) else repr(label)))
+        return digest(f"{self._keys[parent]} {label!r}".encode("utf-8", "surrogatepass"))
 
     def _place_of(self, number: int) -> tuple[str, str, int]:
         snapshot = self.snapshot
@@ -275,7 +284,7 @@ class Table:
 
     # The state of one object.
 
-    def _take_own(self, number: int, alike: Alike, into: Fingerprint, links: Fingerprint) -> None:
+    def _take_own(self, number: int, alike: Alike, into: Fingerprint, links: list[str]) -> None:
         snapshot = self.snapshot
         labels, children, facts = alike
         kind, obj = snapshot.kinds[number], snapshot.objects[number]
@@ -330,16 +339,18 @@ class Table:
         else:
             into.both(f"{numbers.dtype} {numbers.shape} {content}")
 
-    def _link(self, number: int, label: Any, child: Any, links: Fingerprint) -> None:
+    def _link(self, number: int, label: Any, child: Any, links: list[str]) -> None:
         snapshot = self.snapshot
         there = snapshot.numbers.get(id(child))
         if there is None or snapshot.kinds[there].stays or there >= MOST_ENTRIES:
             return
         if snapshot.parents[there] != number or snapshot.label(there) != label:
-            links.both(f"{label!r} {self._keys[there]}")
+            links.append(f"{label!r} {self._keys[there]}")
 
     def _numbers_of(self, number: int) -> Any:
         snapshot = self.snapshot
+        if type(snapshot.kinds[number]).numbers is Kind.numbers:
+            return None
         try:
             numbers = snapshot.kinds[number].numbers(
                 snapshot.objects[number], snapshot.objects[snapshot.parents[number]]
@@ -366,27 +377,31 @@ class Table:
         if texts and self._is_secret("\n".join(texts), name):
             self.secrets.update(text for text in texts if self._is_secret(text, name))
 
-    def _take_rest(self, number: int, part: str) -> None:
+    def _take_rest(self, number: int) -> None:
         """Add an object to the common digest of those of its part that are not compared one by one."""
-        snapshot = self.snapshot
-        kind, children = snapshot.kinds[number], snapshot.children[number]
+        snapshot, part = self.snapshot, self._places[number][0]
+        kind, children, facts = snapshot.kinds[number], snapshot.children[number], snapshot.facts[number]
         into = self._rest.get(part)
         if into is None:
             into = self._rest[part] = Fingerprint()
-        self.numbers.setdefault(f"{_REST}{part}", []).append(number)
+            self.numbers[f"{_REST}{part}"] = []
+        self.numbers[f"{_REST}{part}"].append(number)
         if kind.stays or not kind.is_ordered:
             return
-        numbers = self._numbers_of(number)
-        facts = snapshot.facts[number]
-        values: list[Any] = [child if type(child) in ATOMS else None for child in children]
-        self._find_secrets(values, "")
-        into.both(snapshot.classes[number].__qualname__)
-        if numbers is not None:
-            self._content(kind, snapshot.objects[number], facts, facts, numbers, into)
-        elif values and {*map(type, values)} == {float}:
-            into.floats(values)
-        else:
-            into.both(f"{'' if facts is None else self._texts.of(facts)} {self._texts.masked(repr(values))}")
+        if facts is not None:
+            alike = kind.made_alike(snapshot.labels_of(number), children, facts)
+            if alike is None:
+                return
+            self._content(kind, snapshot.objects[number], alike[2], facts, self._numbers_of(number), into)
+            children = alike[1]
+        classes = {*map(type, children)}
+        if classes == {float}:
+            into.floats(children)
+            return
+        values = children if ATOMS.issuperset(classes) else [c if type(c) in ATOMS else None for c in children]
+        if str in classes:
+            self._find_secrets(values, "")
+        into.both(f"{snapshot.classes[number].__name__} {self._texts.masked(repr(values))}")
 
 
 def _code_of(obj: Any) -> str:

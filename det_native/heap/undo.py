@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 from typing import Any
 
@@ -40,4 +41,7 @@ class Copies:
 def size_of(obj: Any) -> int:
     """Return the bytes of an object, without those that it holds."""
     size = getattr(obj, "nbytes", 0)
+    of_each = getattr(getattr(obj, "dtype", None), "size", None)
+    if not size and isinstance(of_each, int):  # a variable of TensorFlow
+        size = math.prod(int(length or 0) for length in obj.shape) * of_each
     return max(int(size() if callable(size) else size), sys.getsizeof(obj))

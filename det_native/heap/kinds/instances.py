@@ -147,7 +147,7 @@ def holds_more(cls: Any) -> bool:
     """Whether objects of a class have room for more than attributes: a base that is written in C has its own."""
     pointers = len(slots_of(cls)) + (cls.__dictoffset__ > 0) + (cls.__weakrefoffset__ > 0)
     room: int = object.__basicsize__ + pointers * struct.calcsize("P")
-    return cls.__itemsize__ > 0 or cls.__basicsize__ != room
+    return bool(cls.__itemsize__ > 0 or cls.__basicsize__ != room)
 
 
 def _slots(obj: Any) -> dict[str, Any]:
