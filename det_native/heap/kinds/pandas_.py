@@ -14,6 +14,8 @@ from det_native.heap.kinds.numpy_ import memory_of
 class TableKind(Kind):
     """``DataFrame`` and ``Series``."""
 
+    is_whole = True
+
     def read_state(self, obj: Any) -> State:
         import numpy
 

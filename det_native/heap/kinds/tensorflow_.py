@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from det_native.heap import pipelines
 from det_native.heap.digests import digest
 from det_native.heap.edges import (
     BY_NAME,
@@ -13,6 +14,7 @@ from det_native.heap.edges import (
     OF_PROCESS,
     UNSEEN,
     VALUE,
+    Alike,
     Missing,
     ReadMemory,
     SimpleKind,
@@ -187,7 +189,14 @@ class DatasetKind(AttributesKind):
     """A pipeline: its Python objects are compared, but it lives outside of Python and stays."""
 
     in_place = False
+    is_alone = is_whole = True
     stays = "a Dataset of TensorFlow"
+
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        return (), (), None
+
+    def described(self, obj: Any) -> Iterable[Any]:
+        return pipelines.described(obj)
 
     def glance(self, obj: Any, read: ReadMemory) -> State:
         values = {name: value for name, value in vars(obj).items() if not _is_of_tensorflow(value)}
@@ -212,6 +221,7 @@ BY_NAME |= {
         lambda variable: facts_of(variable.numpy(), variable.dtype.name),  # one of a graph has none without a session
         lambda variable, facts, content: variable.assign(content),
         content=lambda variable: variable.numpy(),
+        numbers=lambda variable: variable.numpy(),
         reduce=_reduced_variable,
         glance=_look,
         fixed=2,
@@ -219,6 +229,7 @@ BY_NAME |= {
     # Nobody changes a tensor: another one takes its place.
     "tensorflow.python.framework.ops.EagerTensor": SimpleKind(
         _facts_of_constant,
+        numbers=lambda obj: None if _is_handle(obj) else obj.numpy(),
         glance=_look,
         reduce=lambda obj: (type(None), ()) if _is_handle(obj) else (make_constant, (obj.numpy(), obj.dtype.name)),
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -30,6 +31,8 @@ class ViewOfMemoryKind(Kind):
 
     Sparse, quantized and other tensors without memory of their own are values.
     """
+
+    is_whole = True
 
     def __init__(self, *, with_gradient: bool) -> None:
         self._with_gradient = with_gradient
@@ -178,6 +181,16 @@ class MemoryKind(Kind):
     def fingerprint(self, children: Sequence[Any], facts: Any, exact: bool) -> str:
         return stable_digest(facts if exact else facts[0])
 
+    def numbers(self, obj: Any, holder: Any) -> Any:
+        import torch
+
+        if not isinstance(holder, torch.Tensor) or not (holder.is_floating_point() or holder.is_complex()):
+            return None
+        numbers = _whole(obj).view(holder.dtype).cpu() if obj.nbytes() % holder.element_size() == 0 else None
+        if numbers is not None and holder.dtype is torch.bfloat16:
+            numbers = numbers.float()
+        return None if numbers is None else numbers.numpy()
+
     def content(self, obj: Any, before: Any, now: Any) -> Any:
         return changed_blocks(_bytes(obj), before[1] if before and before[0] == now[0] else (), now[1])
 
@@ -192,7 +205,7 @@ class MemoryKind(Kind):
             _write(whole[start : start + len(data)], data)
 
     def reduce(self, obj: Any) -> Any:
-        return make_memory, (_bytes(obj).tobytes(), str(obj.device))
+        return make_memory, (pickle.PickleBuffer(_bytes(obj)), str(obj.device))
 
 
 def _whole(memory: Any) -> Any:
@@ -216,7 +229,7 @@ def _write(into: Any, data: bytes) -> None:
         into.copy_(_tensor_of(data))
 
 
-def make_memory(data: bytes, device: str) -> Any:
+def make_memory(data: Any, device: str) -> Any:
     """Make memory with this content, on the same device where this machine has one."""
     import torch
 
