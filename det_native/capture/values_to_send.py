@@ -37,8 +37,8 @@ class ValuesToSend:
     ----------
     wanted : sequence of str
         Names that the user has given in ``values=``.
-    namespace : mapping of str, optional
-        The live values; without it those that the user has named can be sent, as far as anybody knows.
+    namespace : mapping of str
+        The live values.
     executions : sequence of Execution
     runs : sequence of Run
         Of the same executions.
@@ -59,13 +59,13 @@ class ValuesToSend:
     def __init__(
         self,
         wanted: Sequence[str],
-        namespace: Mapping[str, Any] | None,
+        namespace: Mapping[str, Any],
         executions: Sequence[Execution],
         runs: Sequence[Run],
         sharing: Callable[[str], frozenset[str]] = lambda name: frozenset(),
     ) -> None:
         self._wanted, self.executions, self.runs, self._sharing = wanted, executions, runs, sharing
-        self.namespace, self._is_live = namespace or {}, namespace is not None
+        self.namespace = namespace
         self.declared: set[str] = set()
         self.encoded: dict[str, Encoded] = {}
         self.errors: dict[str, CannotSendError] = {}
@@ -75,7 +75,7 @@ class ValuesToSend:
     def declare(self, problems: list[Problem], warnings: list[str]) -> None:
         """Encode what the user has named in ``values=``; add what stands in the way."""
         for name in self._wanted:
-            if name not in self.namespace and self._is_live:
+            if name not in self.namespace:
                 problems.append(
                     Problem(
                         f"values={name!r}",
@@ -91,8 +91,7 @@ class ValuesToSend:
                 )
                 continue
             try:
-                if self._is_live:
-                    self.travels[name] = self._encode(name)
+                self.travels[name] = self._encode(name)
             except CannotSendError as error:
                 if error.kind == "notebook":
                     warnings.append(
@@ -107,8 +106,6 @@ class ValuesToSend:
 
     def travel(self, name: str) -> Travel:
         """Say whether a value can travel, and encode it if it can."""
-        if name in self.declared and not self._is_live:
-            return Travel()
         if name not in self.travels:
             try:
                 self.travels[name] = self._encode(name)
