@@ -48,7 +48,7 @@ def code_at(path: str) -> tuple[str, str]:
     return "code", path
 
 
-def left_out(what: str) -> tuple[str, str]:
+def stand_in(what: str) -> tuple[str, str]:
     """Return what stands for an object that stays behind: what is in its place there keeps its state."""
     return "missing", what
 
@@ -80,7 +80,7 @@ class ValuePickler(HeapPickler):
         if not kind.stays or _pickles_itself(obj, kind):
             return None
         self.missing.append((obj, kind.stays, False))
-        return left_out(kind.stays)
+        return stand_in(kind.stays)
 
     def reducer_override(self, obj: Any) -> Any:
         kind = kind_of(obj)
@@ -229,8 +229,8 @@ class ValueUnpickler(HeapUnpickler):
         return super().persistent_load(reference)
 
     def find_class(self, module: str, name: str) -> Any:
-        found = pickle.Unpickler.find_class(self, module, name)
-        return _write_with_missing if found is write_new else found
+        definition = pickle.Unpickler.find_class(self, module, name)
+        return _write_with_missing if definition is write_new else definition
 
 
 def _write_with_missing(obj: Any, values: Mapping[Any, Any]) -> None:
