@@ -10,19 +10,18 @@ from det_native.capture.log import CallRecord, current_log
 from det_native.capture.reads import reads_in
 from det_native.capture.syntax import tree_of
 from det_native.capture.transform import transform
-from det_native.capture.value_formats import size_of
-from det_native.inspection.registry import adapter_of
-from det_native.proof.content import content_of
-from det_native.proof.leaves import Leaf, leaves_of
+from det_native.heap.compare import Entry, Table
+from det_native.heap.names import is_users_name
 
-# Bytes of arrays that are read, of a variable and of all together.
+#: Bytes of an array that is read.
 _LARGEST = 8 << 20
-_ROOM = 64 << 20
 _MOST_NAMES = 2_000
+# Numbers that are the same are not so by chance, whatever holds them.
+_ARRAYS = ("ndarray", "Storage", "Tensor", "Variable", "DataFrame", "Series")
 
 
 class EarlyContents:
-    """The contents of variables, by their fingerprints.
+    """The contents of variables, by their digests.
 
     Parameters
     ----------
@@ -34,43 +33,25 @@ class EarlyContents:
 
     def __init__(self, namespace: Mapping[str, Any] | None = None, init: CallRecord | None = None) -> None:
         self._init = init
-        self._data: set[str] = set()
-        self._plain: set[tuple[str, str, str]] = set()
-        self._room = _ROOM
-        for name, value in list((namespace or {}).items())[:_MOST_NAMES]:
-            if not name.startswith("_") and name not in ("In", "Out"):
-                self._read(name, value)
+        names = [name for name in namespace or {} if is_users_name(name)][:_MOST_NAMES]
+        held = {name: value for name in names if _is_data(value := (namespace or {})[name])}
+        self._known: set[tuple[str, ...]] = set()
+        with suppress(Exception):  # of values that cannot be read nothing is known
+            for entry in Table(held, most_bytes=_LARGEST).entries.values():
+                self._known |= {(entry.cls, entry.exact), (entry.part, entry.path, entry.exact)}
 
-    def has(self, name: str, leaf: Leaf) -> bool:
-        """Whether a part of an input, held by the variable `name`, was the same then."""
-        if leaf.kind in ("data", "library"):
-            return leaf.content.exact in self._data
-        if leaf.kind != "value" or (name, leaf.path, leaf.content.exact) not in self._plain:
+    def has(self, entry: Entry, name: str = "") -> bool:
+        """Whether an object was the same then; `name` is the variable that holds the input."""
+        if any(word in entry.cls for word in _ARRAYS):
+            return (entry.cls, entry.exact) in self._known
+        name = name or entry.part.partition(", read by ")[0]
+        if (name, entry.path, entry.exact) not in self._known:
             return False
         return self._init is None or name not in _bound_after(self._init)
 
-    def _read(self, name: str, value: Any) -> None:
-        try:
-            weights = _weights_of(value)
-            if weights is not None:
-                if self._take(_bytes_of(weights)):
-                    self._data |= {content_of(weights).exact, content_of(value).exact}
-                return
-            if callable(value) or not self._take(_bytes_of(value)):
-                return
-            for leaf in leaves_of(value):
-                if leaf.kind in ("data", "library"):
-                    self._data.add(leaf.content.exact)
-                elif leaf.kind == "value":
-                    self._plain.add((name, leaf.path, leaf.content.exact))
-        except Exception:  # noqa: BLE001 (a value that cannot be read is unknown)
-            return
 
-    def _take(self, size: int) -> bool:
-        if size > min(_LARGEST, self._room):
-            return False
-        self._room -= size
-        return True
+def _is_data(value: Any) -> bool:
+    return not callable(value) or hasattr(value, "parameters") or hasattr(value, "get_weights")
 
 
 def _bound_after(call: CallRecord) -> set[str]:
@@ -83,21 +64,3 @@ def _bound_after(call: CallRecord) -> set[str]:
             body = tree_of(transform(execution.source).source).body
             names |= reads_in(statement for statement in body if statement.lineno >= first).bound
     return names
-
-
-def _weights_of(value: Any) -> list[Any] | None:
-    adapter = adapter_of(type(value))
-    return None if adapter is None else adapter.weights(value)
-
-
-def _bytes_of(value: Any) -> int:
-    """Return how many bytes the arrays in a value have, as far as that is seen at once."""
-    parts = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list | tuple) else [value]
-    held = getattr(value, "__dict__", None)
-    if isinstance(held, dict):
-        parts = [
-            *parts,
-            *held.values(),
-            *(part for inner in held.values() if isinstance(inner, tuple) for part in inner),
-        ]
-    return sum(size_of(part) or 0 for part in parts[:_MOST_NAMES])

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
-from types import FrameType
+from types import CellType, FrameType, FunctionType
 from typing import Any
 
 from det_native.heap.ownership import is_users_module
+
+#: What the code around a loop is called, as a function.
+LOOP = "the loop"
 
 
 def roots_of_call(frame: FrameType | None = None) -> tuple[dict[str, Any], list[FrameType]]:
@@ -36,3 +39,21 @@ def roots_of_call(frame: FrameType | None = None) -> tuple[dict[str, Any], list[
         if users or outer.f_globals is namespace:
             frames.append(outer)
     return namespace, frames[::-1]
+
+
+def running_loop() -> FunctionType | None:
+    """Return the innermost code of the user's that runs, as a function that is not for running; None if none does.
+
+    What its body reads is read by the training.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not is_users_module(str(frame.f_globals.get("__name__", ""))):
+        frame = frame.f_back
+    if frame is None:
+        return None
+    variables = frame.f_locals
+    names = frame.f_code.co_freevars
+    cells = tuple(CellType(variables[name]) if name in variables else CellType() for name in names)
+    function = FunctionType(frame.f_code, frame.f_globals, None, None, cells)
+    function.__qualname__ = LOOP
+    return function

@@ -12,6 +12,7 @@ from typing import Any
 from det_native.heap import kinds as _kinds  # noqa: F401 (fills the table)
 from det_native.heap.edges import (
     ATOMS,
+    KEPT,
     KIND_OF_CLASS,
     UNREADABLE,
     VALUE,
@@ -33,6 +34,18 @@ _SLOW_S = 20.0
 MOST_OBJECTS = 1_000_000
 
 
+def _bytes_of(obj: Any) -> int:
+    try:
+        return int(getattr(obj, "nbytes", 0))
+    except Exception:  # noqa: BLE001 (an object of the user's may raise anything)
+        return 0
+
+
+def as_written(path: str) -> str:
+    """Return a way through attributes of libraries as users write it."""
+    return _OF_A_MODULE.sub(r".\1", path)
+
+
 class Snapshot:
     """Every reachable object with its state; its address is the way that led to it first.
 
@@ -42,9 +55,19 @@ class Snapshot:
         In the order in which addresses are to begin with them.
     kept : mapping of int to Kind
         How objects are read whose content somebody else saves, by identity.
+    special : mapping of type to Kind
+        How objects of some classes are read in this snapshot.
+    most_bytes : int, optional
+        Arrays with more are not read.
     """
 
-    def __init__(self, roots: Mapping[str, tuple[Any, Kind]], kept: Mapping[int, Kind] | None = None) -> None:
+    def __init__(
+        self,
+        roots: Mapping[str, tuple[Any, Kind]],
+        kept: Mapping[int, Kind] | None = None,
+        special: Mapping[type, Kind] | None = None,
+        most_bytes: int | None = None,
+    ) -> None:
         names = {label: root for label, (root, _) in roots.items()}
         # By number. Children are held, so that no identity is used twice.
         self.objects: list[Any] = [names, *names.values()]
@@ -58,7 +81,8 @@ class Snapshot:
         self.facts: list[Any] = []
         self.slow: list[int] = []  # not compared: it takes too long to read them
         self.cut: int | None = None  # the first object of which not all is compared: there are too many
-        self._kept = dict(kept or {})
+        self._kept, self._most_bytes = dict(kept or {}), most_bytes
+        self._by_class = {**KIND_OF_CLASS, **special} if special else KIND_OF_CLASS
         self.first = len(self.objects)
         self._places: list[int] = [0, *range(len(names))]
         self._adding = self.kinds.append, self.classes.append, self.parents.append, self._places.append
@@ -101,7 +125,8 @@ class Snapshot:
                 self._enter(holder, everything[holder])
 
     def _enter(self, number: int, children: Sequence[Any]) -> None:
-        numbers, objects, by_class, kept = self.numbers, self.objects, KIND_OF_CLASS, self._kept
+        numbers, objects, by_class, kept = self.numbers, self.objects, self._by_class, self._kept
+        most = self._most_bytes
         add_kind, add_class, add_parent, add_place = self._adding
         count = len(objects)
         if count + len(children) > MOST_OBJECTS:
@@ -115,6 +140,8 @@ class Snapshot:
             kind = by_class.get(cls) or kind_of(child)
             if kind is VALUE:
                 continue
+            if most is not None and kind.is_whole and _bytes_of(child) > most:
+                kind = KEPT
             numbers[id(child)] = count
             count += 1
             objects.append(child)
@@ -144,13 +171,13 @@ class Snapshot:
             children = self.children[number]
             labels = self.kinds[number].labels(self.objects[number], children, self.facts[number])
             if not self.kinds[number].is_ordered:
-                looks = [label or self._appearance(child) for label, child in zip(labels, children, strict=True)]
+                looks = [label or self.appearance(child) for label, child in zip(labels, children, strict=True)]
                 counts = Counter(looks)
                 labels = [look if counts[look] == 1 else None for look in looks]
             self._labels[number] = labels
         return labels
 
-    def _appearance(self, child: Any) -> Any:
+    def appearance(self, child: Any) -> Any:
         """Return a label for a member of a set: its class and fingerprint."""
         number = self.numbers.get(id(child))
         return None if number is None else (self.class_name(number), self.fingerprint(number, exact=True))
@@ -175,7 +202,7 @@ class Snapshot:
             parent = self.parents[number]
             steps.append(self.kinds[parent].step(self.label(number)))
             number = parent
-        path = _OF_A_MODULE.sub(r".\1", "".join(reversed(steps)).lstrip("."))
+        path = as_written("".join(reversed(steps)).lstrip("."))
         return path or "an object without a name"
 
     def path_of_part(self, number: int, label: Any) -> str:

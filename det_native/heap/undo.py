@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 from typing import Any
 
@@ -20,7 +21,7 @@ class Copies:
         self._contents: dict[int, Any] = {}
         for number, (kind, obj) in enumerate(zip(snapshot.kinds, snapshot.objects, strict=True)):
             with contextlib.suppress(Exception):  # an object of a library may raise anything
-                if _size(obj) <= _SMALL:
+                if size_of(obj) <= _SMALL:
                     self._contents[number] = kind.content(obj, None, snapshot.facts[number])
 
     def undo(self) -> None:
@@ -37,6 +38,10 @@ class Copies:
                     kind.write_state(obj, *kind.difference(obj, now, before, lambda child: False))
 
 
-def _size(obj: Any) -> int:
+def size_of(obj: Any) -> int:
+    """Return the bytes of an object, without those that it holds."""
     size = getattr(obj, "nbytes", 0)
+    of_each = getattr(getattr(obj, "dtype", None), "size", None)
+    if not size and isinstance(of_each, int):  # a variable of TensorFlow
+        size = math.prod(int(length or 0) for length in obj.shape) * of_each
     return max(int(size() if callable(size) else size), sys.getsizeof(obj))

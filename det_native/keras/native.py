@@ -17,7 +17,6 @@ from det_native.heap.call import CallSnapshot
 from det_native.keras import pipelines
 from det_native.keras.adapter import SequenceAdapter
 from det_native.keras.call_context import CallContext
-from det_native.keras.compared import code_of, inputs_of_model, settings_of_callback
 from det_native.keras.data import (
     Data,
     Kind,
@@ -34,16 +33,17 @@ from det_native.keras.metrics import adds_metrics, check_compared
 from det_native.keras.sources import DataSource
 from det_native.keras.streams import GlobalState, ReplayableStream, global_state
 from det_native.keras.values import number_of
-from det_native.proof.inputs import Input
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.lengths import Length, Unit
 from det_native.schema.manifests import Framework
+from det_native.schema.proof import Input, Role
 
 logger = logging.getLogger("det_native")
 
 DEFAULT_BATCH_SIZE = 32
 # What says how the data are used; lengths and the size of batches are the configuration's.
 _COMPARED_ARGUMENTS = ("validation_split", "shuffle", "validation_steps", "validation_batch_size", "validation_freq")
+_OF_MODEL: dict[str, Role] = {"optimizer": "optimizer", "loss": "loss"}
 QUEUE_ARGUMENTS = ("max_queue_size", "workers", "use_multiprocessing")
 
 
@@ -171,11 +171,18 @@ class FitCall:
                         given[title] = Input(part, assign=partial(self._give_validation, place))
             else:
                 given[name] = Input(value, assign=partial(self._give, name))
+            if isinstance(value, tf.data.Dataset):
+                given[f"functions of {name}"] = Input(pipelines.functions_of(value), "code")
         for name in _COMPARED_ARGUMENTS:
             given[f"the argument {name}"] = Input(self.arguments[name], "loader", assign=partial(self._give, name))
         for callback in self.callbacks():
-            given[_title_of(callback, given)] = settings_of_callback(callback)
-        return given | inputs_of_model(self.model)
+            given[_title_of(callback, given)] = Input(callback, "callback")
+        given["the model"] = Input(self.model, "layers")
+        for part, role in _OF_MODEL.items():
+            value = getattr(self.model, part, None)
+            if value is not None and not isinstance(value, str):  # a text is the model's own
+                given[f"the {part}"] = Input(value, role)
+        return {part: each for part, each in given.items() if each.value is not None}
 
     def _give(self, name: str, value: Any) -> None:
         """Take another value for an argument that has data."""
@@ -189,19 +196,6 @@ class FitCall:
     def inputs_changed(self) -> None:
         """Take up arguments that were put right: all of them, as data and targets belong together."""
         self.training, self.validation = _data_of(self.arguments)
-
-    @property
-    def compared_parts(self) -> list[Any]:
-        """Objects that are compared as inputs of the call, and not once more where code reads them."""
-        return [self.model, getattr(self.model, "optimizer", None), *self.callbacks()]
-
-    def code(self) -> dict[str, Any]:
-        """Return what has code of the user's in it: losses, metrics, layers, callbacks, generators and Sequences."""
-        given = {name: self.arguments[name] for name in ("x", "validation_data")}
-        for name, data in list(given.items()):
-            if isinstance(data, tf.data.Dataset):
-                given[f"functions of {name}"] = pipelines.functions_of(data)
-        return given | code_of(self.model) | {"callbacks": self.callbacks()}
 
     @property
     def models(self) -> list[Any]:
@@ -381,7 +375,7 @@ class FitCall:
         """The training Sequence as a source of data; its first item is read once, as in Keras."""
         if self._source is None or self._source.sequence is not self.training.x:
             stream = self.random_state if self.as_in_keras else None
-            self._source = DataSource(self.training.x, stream, kept_elsewhere=self.compared_parts)
+            self._source = DataSource(self.training.x, stream, kept_elsewhere=[*self.trained_parts, *self.callbacks()])
         return self._source
 
     def not_here(self) -> None:

@@ -8,13 +8,13 @@ from math import ceil
 from typing import Any, ClassVar
 
 from det_native.errors import ArgumentError
-from det_native.proof.inputs import Input, frozen
-from det_native.proof.loop_code import running_loop
-from det_native.pytorch.native_call import BATCH_SIZE, len_of, loader_settings
+from det_native.heap.roots import running_loop
+from det_native.pytorch.native_call import BATCH_SIZE, inputs_of_loader, len_of
 from det_native.pytorch.native_run import PyTorchRunContext
 from det_native.pytorch.training_call import TrainingCall, check_wrapped, checked_epochs
 from det_native.pytorch.wrapped_loader import WrappedLoader
 from det_native.schema.environment import TrialEnvironment
+from det_native.schema.proof import Input
 from det_native.schema.signatures import checked_wait
 
 NAME = "context.epochs"
@@ -118,33 +118,15 @@ class EpochsCall(TrainingCall):
 
     def inputs(self) -> dict[str, Input]:
         """Return what the call is given, by what it is called in messages: what a worker compares."""
-        given: dict[str, Input] = {}
+        given = self.inputs_of_parts() | {"the loop": Input(running_loop(), "code")}
         for number, loader in enumerate(self.loaders, 1):
             name = "the wrapped loader" if len(self.loaders) == 1 else f"wrapped loader {number}"
             plain = loader.plain
             if hasattr(plain, "sampler"):
-                given[name] = Input(plain.dataset)
-                given[f"the settings of {name}"] = Input(frozen(loader_settings(plain)), "loader")
+                given |= inputs_of_loader(name, plain)
             elif isinstance(plain, list | tuple):
                 given[name] = Input(plain)
-        return given | self.inputs_of_parts()
-
-    def code(self) -> dict[str, Any]:
-        """Return what has code of the user's in it: the loop, datasets, models."""
-        code: dict[str, Any] = {"loop": running_loop(), "lr_schedulers": self.schedulers, "models": self.models}
-        for number, loader in enumerate(self.loaders, 1):
-            plain = loader.plain
-            for part in ("dataset", "collate_fn", "sampler"):
-                if hasattr(plain, part):
-                    code[f"{part} of wrapped loader {number}"] = getattr(plain, part)
-        return code
-
-    @property
-    def compared_parts(self) -> list[Any]:
-        """Objects that are compared as inputs of the call, and not once more where code reads them."""
-        plain = [loader.plain for loader in self.loaders]
-        data = [part for loader in plain for part in (loader, getattr(loader, "dataset", loader))]
-        return [*self.loaders, *self.context.models, *self.context.optimizers, *self.schedulers, *data]
+        return given
 
     def check(self, environment: TrialEnvironment) -> None:
         """Check the call against a complete configuration; the loop itself shows what it reports."""

@@ -7,18 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-import torch
 import torch.utils.data as torch_data
 
 from det_native.errors import ArgumentError, InvalidDataError, TrialDefinitionError
 from det_native.heap.ownership import is_users_module
-from det_native.proof.inputs import Input, frozen
-from det_native.proof.loop_code import running_loop
+from det_native.heap.roots import running_loop
 from det_native.pytorch.callback import PyTorchCallback
 from det_native.pytorch.data import DataLoader, check_unshared
 from det_native.pytorch.native_run import PyTorchRunContext
 from det_native.pytorch.training_call import TrainingCall, check_wrapped, checked_epochs
 from det_native.schema.environment import TrialEnvironment
+from det_native.schema.proof import Input
 from det_native.schema.signatures import checked_wait
 
 BATCH_SIZE = "global_batch_size"
@@ -182,37 +181,18 @@ class TorchCall(TrainingCall):
 
     def inputs(self) -> dict[str, Input]:
         """Return what the call is given, by what it is called in messages: what a worker compares."""
-        given: dict[str, Input] = {}
+        given = self.inputs_of_parts()
         for name, loader in (("train_loader", self.train_loader), ("validation_loader", self.validation_loader)):
             if loader is not None:
-                given[name] = Input(loader.dataset)
-                given[f"the settings of {name}"] = Input(frozen(loader_settings(loader)), "loader")
-        given |= self.inputs_of_parts()
-        for callback_name, callback in self.callbacks.items():
-            given[f"the callback {callback_name}"] = Input(callback, "callback")
-        return given
-
-    def code(self) -> dict[str, Any]:
-        """Return what has code of the user's in it: functions, datasets, models, callbacks."""
-        found: dict[str, Any] = {"train_batch": self.train_batch, "evaluate_batch": self.evaluate_batch}
-        for name, loader in (("train_loader", self.train_loader), ("validation_loader", self.validation_loader)):
-            if loader is not None:
-                found |= {
-                    name: loader.dataset,
-                    f"collate_fn of {name}": loader.collate_fn,
-                    f"order of {name}": loader.sampler,
-                }
+                given |= inputs_of_loader(name, loader)
+        for name, function in (("train_batch", self.train_batch), ("evaluate_batch", self.evaluate_batch)):
+            if function is not None:
+                given[name] = Input(function, "code")
         if self.kind == "train":
-            found["loop"] = running_loop()
-        found["lr_schedulers"] = self.schedulers
-        return found | {"models": self.models, "callbacks": dict(self.callbacks)}
-
-    @property
-    def compared_parts(self) -> list[Any]:
-        """Objects that are compared as inputs of the call, and not once more where code reads them."""
-        loaders = [loader for loader in (self.train_loader, self.validation_loader) if loader is not None]
-        data = [part for loader in loaders for part in (loader, loader.dataset)]
-        return [*self.context.models, *self.context.optimizers, *self.schedulers, *data]
+            given["the loop"] = Input(running_loop(), "code")
+        for name, callback in self.callbacks.items():
+            given[f"the callback {name}"] = Input(callback, "callback")
+        return given
 
     def training(self, environment: TrialEnvironment) -> DataLoader:
         """Return the training loader of this process, with the batch size that the configuration says."""
@@ -275,21 +255,16 @@ class TorchCall(TrainingCall):
                 )
 
 
-def loader_settings(loader: Any) -> dict[str, Any]:
-    """Return how a loader picks records and makes batches; their size is the configuration's."""
-    sampler, batches = loader.sampler, getattr(loader, "batch_sampler", None)
-    found = {"order": type(sampler).__qualname__, "batches": type(batches).__qualname__, "drop_last": loader.drop_last}
-    for name, part in (("order", sampler), ("batches", batches)):
-        if is_users_module(type(part).__module__):
-            found[f"settings of the {name}"] = part
-    if isinstance(getattr(sampler, "__dict__", None), dict):
-        found |= {
-            f"order: {name}": value
-            for name, value in vars(sampler).items()
-            if isinstance(value, bool | int | float | torch.Tensor | list)
-        }
-    found["collate_fn"] = loader.collate_fn
-    return found
+def inputs_of_loader(name: str, loader: Any) -> dict[str, Input]:
+    """Return the data of a loader, and how it picks records and makes batches; their size is the configuration's."""
+    batches = getattr(loader, "batch_sampler", None)
+    settings = {
+        "order": loader.sampler,
+        "batches": batches if is_users_module(type(batches).__module__) else type(batches),
+        "drop_last": loader.drop_last,
+        "collate_fn": loader.collate_fn,
+    }
+    return {name: Input(loader.dataset), f"the settings of {name}": Input(settings, "loader")}
 
 
 def as_ours(loader: Any) -> DataLoader:

@@ -5,23 +5,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar
 
-import torch
-
 from det_native.errors import ArgumentError, TrialDefinitionError
-from det_native.inspection.attributes import plain_settings
-from det_native.proof.inputs import Input, WithoutKeys, frozen
-from det_native.proof.modules import module_settings
 from det_native.pytorch.native_run import PyTorchRunContext
 from det_native.pytorch.wrapping import foreign_optimizer
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import CallKind, Framework
-
-WEIGHTS = "the model's weights"
-LAYERS = "the model's layers"
+from det_native.schema.proof import Input, Role
 
 
 @dataclass
@@ -91,28 +83,17 @@ class TrainingCall(ABC):
 
     def inputs_of_parts(self) -> dict[str, Input]:
         """Return the wrapped objects as inputs of the call, by what they are called in messages."""
-        given: dict[str, Input] = {}
-        for place, optimizer in enumerate(self.context.optimizers):
-            groups = [WithoutKeys(group, {"params"}) for group in optimizer.param_groups]
-            name = _numbered("the optimizer", place, self.context.optimizers)
-            given[name] = Input((type(optimizer).__name__, tuple(groups)), "optimizer")
-        schedulers = self.schedulers
-        for place, scheduler in enumerate(schedulers):
-            settings = [type(scheduler).__name__, _plain_attributes(scheduler)]
-            given[_numbered("the schedule of the learning rate", place, schedulers)] = Input(
-                frozen(settings), "optimizer"
-            )
-        for place, model in enumerate(self.context.models):
-            layers = [_layer_settings(name, part) for name, part in model.named_modules()]
-            given[_numbered(LAYERS, place, self.context.models)] = Input(frozen(layers), "layers")
-            attributes = module_settings(model)
-            if attributes:
-                title = _numbered("the attributes of the model", place, self.context.models)
-                given[title] = Input(attributes, "layers")
-            weights = list(model.state_dict().values())
-            assign = partial(_assign_weights, weights)
-            given[_numbered(WEIGHTS, place, self.context.models)] = Input(weights, "weights", assign=assign)
-        return given
+        context = self.context
+        parts: dict[str, tuple[Sequence[Any], Role]] = {
+            "the model": (context.models, "layers"),
+            "the optimizer": (context.optimizers, "optimizer"),
+            "the schedule of the learning rate": (self.schedulers, "optimizer"),
+        }
+        return {
+            _numbered(what, place, several): Input(part, role)
+            for what, (several, role) in parts.items()
+            for place, part in enumerate(several)
+        }
 
 
 def check_wrapped(name: str, context: PyTorchRunContext) -> None:
@@ -153,28 +134,6 @@ def checked_epochs(name: str, epochs: Any) -> int | None:
     if isinstance(epochs, bool) or not isinstance(epochs, Integral) or epochs < 1:
         raise ArgumentError(f"{name}: epochs must be a whole number of at least 1, not {epochs!r}.")
     return int(epochs)
-
-
-def _layer_settings(name: str, module: torch.nn.Module) -> list[Any]:
-    """Return what a module is, with its settings and its parameters that are not trained."""
-    frozen_parameters = [name for name, part in module.named_parameters(recurse=False) if not part.requires_grad]
-    title = f"{name} {type(module).__qualname__}({module.extra_repr()})".strip()
-    return [title, plain_settings(module), *frozen_parameters]
-
-
-def _plain_attributes(scheduler: Any) -> dict[str, Any]:
-    """Return the settings of a scheduler; how often it has stepped is among them."""
-    kinds = (bool, int, float, str, list, tuple)
-    return {
-        name: value for name, value in vars(scheduler).items() if type(value) in kinds and not name.startswith("__")
-    }
-
-
-def _assign_weights(weights: Sequence[torch.Tensor], values: Sequence[Any]) -> None:
-    """Put weights into the tensors of a model."""
-    with torch.no_grad():
-        for tensor, value in zip(weights, values, strict=True):
-            tensor.copy_(torch.as_tensor(value))
 
 
 def _numbered(what: str, place: int, all_of_them: Sequence[Any]) -> str:

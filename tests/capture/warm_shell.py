@@ -54,7 +54,7 @@ def serve() -> None:
     HistoryManager.enabled = False  # nothing is kept in the user's profile, and no thread is started
     shell = Shell.instance(compiler_class=XCachingCompiler)
     shell.InteractiveTB.set_mode("Plain")  # the colours of others take most of the time of a failed cell
-    for prepared in ("det_native.frameworks.registry", "det_native.inspection.registry", "det_native.capture.log"):
+    for prepared in ("det_native.frameworks.registry", "det_native.capture.log"):
         importlib.import_module(prepared)
     sys.modules["det_native.frameworks.registry"].read_frameworks()
     HiddenLibraries().load(("tensorflow",))  # capture looks into the libraries that a notebook has imported

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from det_harness.program.clock_values import put_clock_values
 
-from det_native.proof.clock_values import FOLDER, read, slots_of, written
+from det_native.heap.clock_values import FOLDER, read, slots_of, written
 from det_native.schema.proof import CallProof, ClockValue
 
 DAY = datetime.date.today().strftime("%Y%m%d")

@@ -17,7 +17,7 @@ SEARCH = {"searcher": {"name": "random", "max_trials": 4}, "reproducibility": {"
 
 def begun(master: Master) -> list[TrialJob]:
     """Submit a search of a program with a proof; return the jobs of its first two trials."""
-    proof = CallProof(facts=(), seed=next(trial_seeds(3)))
+    proof = CallProof(seed=next(trial_seeds(3)))
     bundle = manifest("torch").model_copy(update={"proof": proof})
     sent = master.client.post("/api/v1/bundles", json=bundle.model_dump(mode="json"))
     assert sent.status_code == 200, sent.text

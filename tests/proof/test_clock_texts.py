@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from det_native.proof.clock_texts import exchanges, is_same_shape, may_differ
+from det_native.heap.clock_texts import exchanges, is_same_shape, may_differ
 
 NOW = datetime.datetime.combine(datetime.date.today(), datetime.time(13))
 FORMS = [

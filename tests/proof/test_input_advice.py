@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import zlib
 from typing import Any
 
 import numpy as np
@@ -10,36 +12,39 @@ import torch
 from det_harness.program.inputs import InputCheck
 
 from det_native.errors import InputDiffersError
-from det_native.proof.call import facts_of
-from det_native.proof.inputs import Input, as_inputs
+from det_native.experimental.proof import proof_of
+from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import Cell, Program
-from det_native.schema.proof import CallProof, Role
+from det_native.schema.proof import Input, Role
 
 
 class _Call:
     models = ()
 
-    def __init__(self, parts: dict[str, Any]) -> None:
-        self._parts = as_inputs(parts)
+    def __init__(self, parts: dict[str, Input]) -> None:
+        self._parts = parts
 
     def inputs(self) -> dict[str, Input]:
         return self._parts
 
-    def code(self) -> dict[str, Any]:
-        return {}
-
 
 def _message(there: Any, here: Any, *cells: str, role: Role = "data", part: str = "x", name: str = "x") -> str:
     """Return the error for an input that does not travel."""
-    noted = facts_of({part: Input(there, role, name)})
+    noted = proof_of(_Call({part: Input(there, role)}), TrialEnvironment(config={}, hparams={}))
+    assert noted is not None
+    table = noted.proof.table
+    assert table is not None
+    known = json.loads(zlib.decompress(noted.values[table.sha256]))
+    blob = zlib.compress(json.dumps(known | {"names": {part: name}}).encode())
     program = Program(
         kind="cells",
         framework="torch",
         cells=tuple(Cell(source=source, cell_id="", number=place + 1, reason="") for place, source in enumerate(cells)),
     )
+    proof = noted.proof.model_copy(update={"inputs": None})
     with pytest.raises(InputDiffersError) as raised:
-        InputCheck(CallProof(facts=noted, seed=1), program, "error", program.title).compare(
-            _Call({part: Input(here, role, name)})
+        InputCheck(proof, program, "error", program.title, read_blob=lambda sha: blob).compare(
+            _Call({part: Input(here, role)})
         )
     return str(raised.value)
 
@@ -96,15 +101,14 @@ def test_the_order_of_a_set_is_named_with_its_cell_where_a_set_is_made_without_o
     assert "sorted(set" not in _message(*arrays, "classes = sorted(set(names))")
 
 
+def _loss(body: str) -> Any:
+    names: dict[str, Any] = {"__name__": "__main__"}
+    exec(f"def loss({body}):\n    return 1", names)  # noqa: S102
+    return names["loss"]
+
+
 def test_a_function_names_its_cell() -> None:
-    text = _message(
-        lambda x: x * 2,
-        lambda x: x * 3,
-        "def loss(x):\n    return x * 2",
-        role="code",
-        part="the function loss",
-        name="loss",
-    )
+    text = _message(_loss("x"), _loss("y"), "def loss(x):\n    return x * 2", role="code", part="loss", name="loss")
     assert "  the function loss: " in text
     assert "made in cell [1]." in text
     assert "Run the cells again that define loss" in text

@@ -14,6 +14,7 @@ from det_native.heap.edges import (
     ATOMS,
     BY_NAME,
     OF_PROCESS,
+    Alike,
     Difference,
     Kind,
     Missing,
@@ -92,6 +93,13 @@ class DictKind(Kind):
         half = len(children) // 2
         values = [key if type(key) in ATOMS else ("value", place) for place, key in enumerate(children[:half])]
         return [*(("key", place) for place in range(half)), *values]
+
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        # The order of keys may come from a set.
+        pairs = zip(labels, children, strict=True)
+        items = [pair for place, pair in enumerate(pairs) if place >= len(children) // 2 or type(pair[1]) not in ATOMS]
+        items.sort(key=lambda pair: repr(pair[0]))
+        return [label for label, _ in items], [child for _, child in items], None
 
     def difference(self, obj: Any, before: State, now: State, renewed: Callable[[Any], bool]) -> Difference:
         old, new = _pairs(before[0]), _pairs(now[0])

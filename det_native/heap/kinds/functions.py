@@ -10,7 +10,18 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from det_native.heap.edges import ATOMS, BY_NAME, VALUE, NamedKind, SimpleKind, State, write_new
+from det_native.heap.edges import (
+    ATOMS,
+    BY_NAME,
+    VALUE,
+    Alike,
+    Kind,
+    NamedKind,
+    ReadMemory,
+    SimpleKind,
+    State,
+    write_new,
+)
 from det_native.heap.names import MappingKind
 from det_native.heap.ownership import is_users, is_users_module
 
@@ -24,8 +35,11 @@ _NOT_COMPARED = frozenset(
         "__annotations__",
         "__slotnames__",
         "_abc_impl",
+        "__firstlineno__",
     ]
 )
+#: What a label begins with that leads from a function to a variable that its code reads.
+READS = "reads"
 _OF_A_FUNCTION = "__code__", "__defaults__", "__kwdefaults__"
 
 
@@ -103,6 +117,55 @@ def make_function(code: types.CodeType, names: Any, *parts: Any) -> types.Functi
     return function
 
 
+class ReadingKind(FunctionKind):
+    """A function that leads to the variables, too, which its code reads by their names."""
+
+    def read(self, obj: types.FunctionType) -> Mapping[Any, Any]:
+        values = {label: value for label, value in super().read(obj).items() if label != "module"}
+        names = obj.__globals__
+        for name in sorted(global_names(obj.__code__) & names.keys()) if is_users(obj) else ():
+            value = names[name]
+            if not isinstance(value, types.ModuleType) or is_users_module(value.__name__):
+                values[READS, name] = value
+        return values
+
+    def fits(self, obj: Any, before: State, now: State) -> bool:
+        cells = [[name for name in state[1] if type(name) is tuple and name[0] != READS] for state in (before, now)]
+        return cells[0] == cells[1]  # those of the code
+
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        own = [place for place, label in enumerate(labels) if type(label) is str or label[0] != READS]
+        return [labels[place] for place in own], [children[place] for place in own], None
+
+    def write(self, obj: types.FunctionType, values: Mapping[Any, Any], gone: Sequence[Any]) -> None:
+        super().write(obj, values, gone)
+        obj.__globals__.update({name[1]: value for name, value in values.items() if name[0] == READS})
+
+
+class ReadGeneratorKind(Kind):
+    """A generator by what its function was called with; its other variables are there as soon as it has begun."""
+
+    in_place = False
+    stays = "a generator"
+
+    def read_state(self, obj: types.GeneratorType[Any, Any, Any]) -> State:
+        frame, code = obj.gi_frame, obj.gi_code
+        if frame is None or not is_users_module(str(frame.f_globals.get("__name__", ""))):
+            return (), None
+        variables = frame.f_locals
+        names = [name for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if name in variables]
+        return [variables[name] for name in names], names
+
+    def labels(self, obj: Any, children: Sequence[Any], facts: Any) -> Sequence[Any]:
+        return facts or ()
+
+    def step(self, label: Any) -> str:
+        return f" argument {label}"
+
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        return None if facts is None else (labels, children, facts)
+
+
 class CellKind(NamedKind):
     """What a closure shares with the function around it."""
 
@@ -133,6 +196,13 @@ class ClassKind(MappingKind):
         values = {name: v for name, v in vars(obj).items() if name not in _NOT_COMPARED and not _is_slot(v)}
         return {**values, **{("base", place): base for place, base in enumerate(obj.__bases__)}, **_module_of(obj)}
 
+    def glance(self, obj: type, read: ReadMemory) -> State:
+        children, facts = self.read_state(obj)
+        return [*children, type(obj)], facts
+
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        return labels, children, None
+
     def write(self, obj: type, values: Mapping[Any, Any], gone: Sequence[Any]) -> None:
         for name, value in values.items():
             if isinstance(name, str):
@@ -156,6 +226,9 @@ class ModuleKind(MappingKind):
             for name, value in list(vars(obj).items())
             if name[:2] != "__" and (_is_part(value) if users or _is_module(value) else _is_setting(name, value))
         }
+
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        return labels, children, None
 
     def write(self, obj: types.ModuleType, values: Mapping[Any, Any], gone: Sequence[Any]) -> None:
         # A setting of a library that became an object keeps its value here.

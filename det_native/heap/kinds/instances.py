@@ -8,14 +8,17 @@ import gc
 import hashlib
 import io
 import pickle
+import struct
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import filterfalse
 from typing import Any
 
 from det_native.heap.edges import (
     BY_NAME,
     FALLBACK,
     UNSEEN,
+    Alike,
     Difference,
     Kind,
     NamedKind,
@@ -42,6 +45,7 @@ class AttributesKind(NamedKind):
 
     def __init__(self, skipped: frozenset[str] = frozenset(), *, compared: bool = True) -> None:
         self._skipped, self.compared, self.is_listed = skipped, compared, not skipped
+        self._uncompared = skipped | self.set_by_use
         self._names: dict[tuple[str, ...], tuple[str, ...]] = {}  # one tuple for all objects with these attributes
 
     def read_state(self, obj: Any) -> State:
@@ -55,7 +59,7 @@ class AttributesKind(NamedKind):
     def glance(self, obj: Any, read: ReadMemory) -> State:
         cls: Any = type(obj)
         attributes = AttributesKind.read(self, obj) if slots_of(cls) else _attributes_of(obj)
-        names = [name for name in attributes if name not in self._skipped and name not in self.set_by_use]
+        names = [*filterfalse(self._uncompared.__contains__, attributes)]
         return [*map(attributes.__getitem__, names)], tuple(names)
 
     def read(self, obj: Any) -> dict[str, Any]:
@@ -91,6 +95,11 @@ class AttributesKind(NamedKind):
             return NotImplemented
         return self.reduced(obj)
 
+    def reduced_alone(self, obj: Any) -> Any:
+        """Return how an object is pickled whose attributes another one takes: whole, whatever its class leaves out."""
+        own = {name for base in type(obj).__mro__[:-1] for name in vars(base)}
+        return self.reduce(obj) if own & {"__reduce__", "__reduce_ex__"} else self.reduced(obj)
+
     def reduced(self, obj: Any, make: Callable[[Any], Any] = object.__new__) -> Any:
         """Return what makes an empty object, and gives it the attributes afterwards."""
         return make, (type(obj),), self.read(obj), None, None, write_new
@@ -98,6 +107,9 @@ class AttributesKind(NamedKind):
 
 class ExceptionKind(AttributesKind):
     """An exception. One of the user's is made again past its ``__init__``, which may want other arguments."""
+
+    def reduced_alone(self, obj: BaseException) -> Any:
+        return self.reduce(obj)
 
     def read_state(self, obj: BaseException) -> State:
         children, names = super().read_state(obj)
@@ -113,6 +125,13 @@ class ExceptionKind(AttributesKind):
         return type(obj).__new__, (type(obj), *obj.args), dict(vars(obj)), None, None, write_new
 
 
+class MemberKind(AttributesKind):
+    """A member of an ``Enum``: there is one of each, which its class has."""
+
+    def reduce(self, obj: Any) -> Any:
+        return NotImplemented
+
+
 def _attributes_of(obj: Any) -> dict[str, Any]:
     try:
         attributes = object.__getattribute__(obj, "__dict__")
@@ -124,6 +143,13 @@ def _attributes_of(obj: Any) -> dict[str, Any]:
 def has_attributes(cls: type) -> bool:
     """Whether objects of a class may have attributes of their own."""
     return cls.__dictoffset__ != 0 or bool(slots_of(cls))
+
+
+def holds_more(cls: Any) -> bool:
+    """Whether objects of a class have room for more than attributes: a base that is written in C has its own."""
+    pointers = len(slots_of(cls)) + (cls.__dictoffset__ > 0) + (cls.__weakrefoffset__ > 0)
+    room: int = object.__basicsize__ + pointers * struct.calcsize("P")
+    return bool(cls.__itemsize__ > 0 or cls.__basicsize__ != room)
 
 
 def _slots(obj: Any) -> dict[str, Any]:
@@ -151,6 +177,7 @@ class Composite(Kind):
     def __init__(self, base: Kind) -> None:
         self._base, self._attributes = base, AttributesKind()
         self.in_place, self.is_ordered, self.is_listed = base.in_place, base.is_ordered, base.is_listed
+        self.is_whole = base.is_whole
 
     def glance(self, obj: Any, read: ReadMemory) -> State:
         inner, inner_facts = self._base.glance(obj, read)
@@ -171,6 +198,21 @@ class Composite(Kind):
 
     def step(self, label: Any) -> str:
         return f".{label[1]}" if type(label) is tuple and label[0] == "attribute" else self._base.step(label)
+
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        count, inner, names = facts
+        alike = self._base.made_alike(labels[:count], children[:count], inner)
+        before: Alike = alike or ((), (), None)
+        return [*before[0], *labels[count:]], [*before[1], *children[count:]], (before[2], names)
+
+    def described(self, obj: Any) -> Iterable[Any]:
+        return self._base.described(obj)
+
+    def numbers(self, obj: Any, holder: Any) -> Any:
+        return self._base.numbers(obj, holder)
+
+    def exact_content(self, obj: Any, facts: Any) -> Any:
+        return self._base.exact_content(obj, facts[1])
 
     def difference(self, obj: Any, before: State, now: State, renewed: Callable[[Any], bool]) -> Difference:
         inner, outer = self._parts(now)
@@ -223,6 +265,10 @@ class ReduceKind(Kind):
         self.in_place = hasattr(cls, "__setstate__")
         # Pickles of libraries may have in them what differs from process to process.
         self.compared = cls.__module__ in ("builtins", "itertools")
+        self._is_data = self.compared or not hasattr(cls, "__next__")
+
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        return (labels, children, facts) if self._is_data and facts is not None else None
 
     def read_state(self, obj: Any) -> State:
         children = [child for child in gc.get_referents(obj) if not isinstance(child, type | str)]
@@ -249,6 +295,20 @@ class ReduceKind(Kind):
                 pass
 
 
+class PickledKind(Composite):
+    """An object that its library's class pickles, with its attributes."""
+
+    def __init__(self, cls: type) -> None:
+        super().__init__(ReduceKind(cls))
+
+
+class FixedKind(ReduceKind):
+    """An object of an extension that nothing can change."""
+
+    def glance(self, obj: Any, read: ReadMemory) -> State:
+        return (), None
+
+
 def _is_plain(cls: type) -> bool:
     """Whether a class statement has made a class."""
     return bool(cls.__flags__ & _HEAP) and not cls.__flags__ & _IMMUTABLE
@@ -267,4 +327,4 @@ def _kind_of_class(cls: type) -> Kind:
 
 
 FALLBACK.append(_kind_of_class)
-BY_NAME |= {"builtins.BaseException": ExceptionKind(), "functools.partial": ReduceKind}
+BY_NAME |= {"builtins.BaseException": ExceptionKind(), "enum.Enum": MemberKind(), "functools.partial": ReduceKind}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gc
+import re
 import threading
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from det_native.heap.edges import BY_NAME, SimpleKind
+from det_native.heap.edges import BY_NAME, Alike, SimpleKind
 from det_native.heap.kinds.instances import AttributesKind
 from det_native.heap.kinds.keras_models import parts_of_model, reduced_model
 from det_native.heap.kinds.tensorflow_ import TrackableKind
@@ -37,6 +38,28 @@ SET_BY_USE = frozenset(
         *("_test_counter", "_predict_counter", "_train_counter"),
     ]
 )
+# Names that Keras counts, what it derives from them, and what a use of an object sets.
+_OF_ITS_USE = frozenset(
+    [
+        *("_name", "name", "_keras_api_names", "_keras_api_names_v1", "_build_input_shape", "_jit_compile"),
+        "_type_spec",
+        *("input_names", "output_names", "_output_names", "_feed_input_names", "_feed_output_names", "_network_nodes"),
+        *("_call_result", "_saved_model_inputs_spec"),
+        *("_saved_model_arg_spec", "_feed_input_shapes", "_layout_map"),
+    ]
+)
+_COUNTER = re.compile(r"_\d+(?=$|[/:])")
+
+
+def without_counters(labels: Sequence[Any], children: Sequence[Any]) -> Alike:
+    """Return what of Keras's attributes is the same in every process that has made an object: not what it counts."""
+    kept = [place for place, label in enumerate(labels) if label not in _OF_ITS_USE and label not in SET_BY_USE]
+    values = [children[place] for place in kept]
+    return (
+        [labels[place] for place in kept],
+        [_COUNTER.sub("", value) if type(value) is str else value for value in values],
+        None,
+    )
 
 
 class KerasKind(TrackableKind):
@@ -48,8 +71,14 @@ class KerasKind(TrackableKind):
         # Not compared: names that Keras counts, and what a training before this one has set.
         super().__init__(_OF_THE_PROCESS | skipped, compared=compared)
 
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        return without_counters(labels, children)
+
     def reduce(self, obj: Any) -> Any:
         return reduced_model(obj) if _is_model(obj) else self.reduced(obj, make_keras)
+
+    def reduced_alone(self, obj: Any) -> Any:
+        return self.reduced(obj, make_keras)
 
     def made_parts(self, obj: Any) -> Sequence[Any]:
         return parts_of_model(obj) if _is_model(obj) else ()
@@ -57,6 +86,30 @@ class KerasKind(TrackableKind):
 
 def _is_model(obj: Any) -> bool:
     return hasattr(type(obj), "from_config") and hasattr(obj, "_compile_was_called")
+
+
+class MetricKind(KerasKind):
+    """A metric; what it has counted is counted anew in each epoch."""
+
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        pairs = zip(labels, children, strict=True)
+        kept = [(label, child) for label, child in pairs if not hasattr(child, "assign") and label != "_call_result"]
+        return without_counters([label for label, _ in kept], [child for _, child in kept])
+
+
+class ContainerKind(KerasKind):
+    """What Keras makes of losses and metrics: the user's, from which it makes the others when they are needed."""
+
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        kept = [(label, child) for label, child in zip(labels, children, strict=True) if str(label)[:5] == "_user"]
+        return [label for label, _ in kept], [child for _, child in kept], None
+
+
+class GraphTensorKind(AttributesKind):
+    """A tensor of a functional model's graph, which has a name that Keras counts."""
+
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        return without_counters(labels, children)
 
 
 def make_keras(cls: type) -> Any:
@@ -72,6 +125,10 @@ def make_keras(cls: type) -> Any:
 
 class CallbackKind(KerasKind):
     """A callback; which model it was used for last may differ."""
+
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        pairs = [pair for pair in zip(labels, children, strict=True) if pair[0] not in _SET_BY_FIT]
+        return [label for label, _ in pairs], [child for _, child in pairs], None
 
     def fingerprint(self, children: Sequence[Any], facts: Any, exact: bool) -> str:
         own = {name: value for name, value in zip(facts, children, strict=True) if name not in _SET_BY_FIT}
@@ -150,10 +207,11 @@ BY_NAME |= {
     "keras.src.engine.base_layer.Layer": KerasKind(),
     "keras.src.optimizers.optimizer._BaseOptimizer": OptimizerKind(),
     "keras.src.optimizers.legacy.optimizer_v2.OptimizerV2": KerasKind(),
-    "keras.src.engine.compile_utils.Container": KerasKind(),
+    "keras.src.engine.compile_utils.Container": ContainerKind(),
+    "keras.src.metrics.base_metric.Metric": MetricKind(),
     "keras.src.callbacks.Callback": CallbackKind(compared=True),
     "keras.src.callbacks.callback.Callback": CallbackKind(compared=True),  # of Keras 3
-    "keras.src.engine.keras_tensor.KerasTensor": AttributesKind(),
+    "keras.src.engine.keras_tensor.KerasTensor": GraphTensorKind(),
     "keras.src.engine.node.Node": NodeKind(
         frozenset({"flat_input_ids", "flat_output_ids", "_keras_inputs_ids_and_indices"})
     ),

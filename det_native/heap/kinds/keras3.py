@@ -6,10 +6,10 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
-from det_native.heap.edges import BY_NAME, OF_PROCESS, SimpleKind
+from det_native.heap.edges import BY_NAME, OF_PROCESS, Alike, SimpleKind
 from det_native.heap.kinds.builtin import DictKind, ListKind, SetKind
 from det_native.heap.kinds.instances import AttributesKind, Composite
-from det_native.heap.kinds.keras2 import SET_BY_USE
+from det_native.heap.kinds.keras2 import SET_BY_USE, without_counters
 from det_native.heap.kinds.keras_models import parts_of_model, reduced_model
 from det_native.heap.kinds.tensorflow_ import OF_TRACKING, facts_of, make_variable
 
@@ -37,6 +37,12 @@ class KerasKind(AttributesKind):
     def __init__(self, skipped: frozenset[str] = frozenset()) -> None:
         # Not compared: names that Keras counts, and what a training before this one has set.
         super().__init__(_OF_THE_PROCESS | skipped, compared=False)
+
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        return without_counters(labels, children)
+
+    def reduced_alone(self, obj: Any) -> Any:
+        return self.reduced(obj)
 
     def reduce(self, obj: Any) -> Any:
         return reduced_model(obj)
@@ -78,6 +84,7 @@ _VARIABLE = SimpleKind(
     lambda variable: facts_of(_value(variable), str(variable.dtype)),
     lambda variable, facts, content: variable.assign(content),
     content=_value,
+    numbers=_value,
     glance=lambda variable, read: (variable.trainable, read(_value(variable).reshape(-1).view("u1").data)),
     fixed=2,
     reduce=lambda obj: (make_variable, (type(obj), _value(obj), obj.trainable, obj.name, str(obj.dtype))),

@@ -8,7 +8,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from det_native.heap.digests import changed_blocks, digests
-from det_native.heap.edges import BY_NAME, UNSEEN, VALUE, Kind, Missing, ReadMemory, SimpleKind, State, stable_digest
+from det_native.heap.edges import (
+    BY_NAME,
+    UNSEEN,
+    VALUE,
+    Alike,
+    Kind,
+    Missing,
+    ReadMemory,
+    SimpleKind,
+    State,
+    stable_digest,
+)
 from det_native.heap.kinds.instances import with_attributes
 
 _COPIED = 1 << 20  # bytes of an array with gaps that a look copies; of a larger one some of its items
@@ -16,6 +27,8 @@ _COPIED = 1 << 20  # bytes of an array with gaps that a look copies; of a larger
 
 class ArrayKind(Kind):
     """``numpy.ndarray``. Facts are (dtype, shape), with (strides, offset) of a view, or digests of an owner."""
+
+    is_whole = True
 
     def read_state(self, obj: Any) -> State:
         owner = _owner(obj)
@@ -50,6 +63,18 @@ class ArrayKind(Kind):
 
     def fingerprint(self, children: Sequence[Any], facts: Any, exact: bool) -> str:
         return super().fingerprint(children, facts, exact) if exact else stable_digest(facts[:2])
+
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        # Where a view looks does not count, only what it sees.
+        return (labels, children, facts) if "O" in facts[0] and len(facts) == 2 else ((), (), facts[:2])
+
+    def numbers(self, obj: Any, holder: Any) -> Any:
+        return None if obj.dtype.hasobject else obj
+
+    def exact_content(self, obj: Any, facts: Any) -> Any:
+        import numpy
+
+        return facts[2] if len(facts) == 3 else digests(_bytes(numpy.ascontiguousarray(obj)))
 
     def content(self, obj: Any, before: Any, now: Any) -> Any:
         if len(now) == 4 or obj.dtype == object:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from det_native.heap import pipelines
 from det_native.heap.digests import digest
 from det_native.heap.edges import (
     BY_NAME,
@@ -13,6 +14,7 @@ from det_native.heap.edges import (
     OF_PROCESS,
     UNSEEN,
     VALUE,
+    Alike,
     Missing,
     ReadMemory,
     SimpleKind,
@@ -56,12 +58,17 @@ def _facts_of_constant(obj: Any) -> Any:
 
 def _look(obj: Any, read: ReadMemory) -> Any:
     """Return what tells the numbers of a variable or tensor from others; in a graph there are none to see."""
-    if _is_handle(obj) or not sys.modules["tensorflow"].executing_eagerly():
+    is_variable = hasattr(obj, "handle")
+    if is_variable and not sys.modules["tensorflow"].executing_eagerly():
         return UNSEEN
     try:  # where they are: numpy() copies them
-        return obj.shape, obj.dtype, read(memoryview(_read_variable(obj) if hasattr(obj, "handle") else obj))
+        numbers = memoryview(_read_variable(obj) if is_variable else obj)
     except (TypeError, ValueError):  # on a device, or of a type that a buffer has not
+        if _is_handle(obj):
+            return UNSEEN
         array = sys.modules["numpy"].asarray(obj.numpy())
+    else:
+        return numbers.shape, numbers.format, read(numbers)
     return (array.shape, array.tolist() if array.dtype.hasobject else read(array.reshape(-1).view("u1").data))
 
 
@@ -182,7 +189,14 @@ class DatasetKind(AttributesKind):
     """A pipeline: its Python objects are compared, but it lives outside of Python and stays."""
 
     in_place = False
+    is_alone = is_whole = True
     stays = "a Dataset of TensorFlow"
+
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        return (), (), None
+
+    def described(self, obj: Any) -> Iterable[Any]:
+        return pipelines.described(obj)
 
     def glance(self, obj: Any, read: ReadMemory) -> State:
         values = {name: value for name, value in vars(obj).items() if not _is_of_tensorflow(value)}
@@ -207,6 +221,7 @@ BY_NAME |= {
         lambda variable: facts_of(variable.numpy(), variable.dtype.name),  # one of a graph has none without a session
         lambda variable, facts, content: variable.assign(content),
         content=lambda variable: variable.numpy(),
+        numbers=lambda variable: variable.numpy(),
         reduce=_reduced_variable,
         glance=_look,
         fixed=2,
@@ -214,6 +229,7 @@ BY_NAME |= {
     # Nobody changes a tensor: another one takes its place.
     "tensorflow.python.framework.ops.EagerTensor": SimpleKind(
         _facts_of_constant,
+        numbers=lambda obj: None if _is_handle(obj) else obj.numpy(),
         glance=_look,
         reduce=lambda obj: (type(None), ()) if _is_handle(obj) else (make_constant, (obj.numpy(), obj.dtype.name)),
     ),

@@ -32,6 +32,8 @@ class ViewOfMemoryKind(Kind):
     Sparse, quantized and other tensors without memory of their own are values.
     """
 
+    is_whole = True
+
     def __init__(self, *, with_gradient: bool) -> None:
         self._with_gradient = with_gradient
 
@@ -178,6 +180,16 @@ class MemoryKind(Kind):
 
     def fingerprint(self, children: Sequence[Any], facts: Any, exact: bool) -> str:
         return stable_digest(facts if exact else facts[0])
+
+    def numbers(self, obj: Any, holder: Any) -> Any:
+        import torch
+
+        if not isinstance(holder, torch.Tensor) or not (holder.is_floating_point() or holder.is_complex()):
+            return None
+        numbers = _whole(obj).view(holder.dtype).cpu() if obj.nbytes() % holder.element_size() == 0 else None
+        if numbers is not None and holder.dtype is torch.bfloat16:
+            numbers = numbers.float()
+        return None if numbers is None else numbers.numpy()
 
     def content(self, obj: Any, before: Any, now: Any) -> Any:
         return changed_blocks(_bytes(obj), before[1] if before and before[0] == now[0] else (), now[1])

@@ -9,8 +9,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from det_native.proof.clock_texts import exchanges, is_same_shape
-from det_native.proof.clock_values import Slot, read, slots_of, written
+from det_native.heap.clock_texts import exchanges, is_same_shape
+from det_native.heap.clock_values import Slot, read, slots_of, written
 from det_native.schema.proof import CallProof
 from det_native.storage.paths import safe_join
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Sequence
 
+from det_harness.program.input_difference import Difference
 from det_native.capture.bindings import bound_by
-from det_native.capture.never_sent import is_built_again
-from det_native.proof.call import Difference
 from det_native.schema.manifests import Program
 
 _SETTINGS = ("layers", "optimizer", "loss", "metrics", "loader", "callback")
@@ -31,7 +30,7 @@ def advice(differences: Sequence[Difference], program: Program, title: Callable[
 
 
 def _remedies(differences: Sequence[Difference], program: Program, title: Callable[[int], str]) -> Iterator[str]:
-    roles = {difference.fact.role for difference in differences}
+    roles = {difference.role for difference in differences}
     data = [difference for difference in differences if _is_data(difference)]
     if "weights" in roles:
         yield (
@@ -44,7 +43,7 @@ def _remedies(differences: Sequence[Difference], program: Program, title: Callab
         if sets:
             yield f"The order of a set differs from process to process: write sorted(set(...)) in {_listed(sets)}."
         yield from _of_data(data, program)
-    functions = [difference.fact.name for difference in differences if difference.fact.role == "code"]
+    functions = [difference.name for difference in differences if difference.role == "code"]
     if functions:
         yield (
             f"Run the cells again that define {_listed(functions)}, in the notebook's order: what changed "
@@ -59,21 +58,21 @@ def _remedies(differences: Sequence[Difference], program: Program, title: Callab
 
 def _of_data(data: Sequence[Difference], program: Program) -> Iterator[str]:
     """Yield how the notebook's data get to the worker."""
-    objects = [difference.fact.name for difference in data if _is_object_with_state(difference)]
+    objects = [difference.name for difference in data if _is_object_with_state(difference)]
     if objects:
         yield (
             f"Put values=[{_quoted(objects)}] into init(), or change {_listed(objects)} in a cell of its own, before "
             "the cell that trains."
         )
     data = [difference for difference in data if not _is_object_with_state(difference)]
-    names = list(dict.fromkeys(difference.fact.name for difference in data if _can_be_sent(difference)))
+    names = list(dict.fromkeys(difference.name for difference in data if _can_be_sent(difference)))
     if names:
         calling = bound_in(program.cells[-1].source) if program.cells else set()
         here = [name for name in names if name in calling]
         if here:  # a value that is sent is bound before the cell that needs it, which would make it anew
             yield f"Make {_listed(here)} in a cell of its own, before the cell that trains."
         yield f"Send the notebook's value, whatever its size: init(values=[{_quoted(names)}])."
-    others = [difference.fact.name or difference.fact.part for difference in data if not _can_be_sent(difference)]
+    others = [difference.name or difference.title for difference in data if not _can_be_sent(difference)]
     if others:
         yield (
             f"Keep the arrays or tables that {_listed(others)} is made of in variables, made in a cell of their own "
@@ -83,15 +82,16 @@ def _of_data(data: Sequence[Difference], program: Program) -> Iterator[str]:
 
 def _is_object_with_state(difference: Difference) -> bool:
     """Whether a variable holds a model, an optimizer or the like, which travels if the user names it."""
-    value = difference.here.value if difference.here is not None else None
-    return bool(difference.fact.name) and is_built_again(value)
+    return bool(difference.name) and (
+        hasattr(difference.value, "state_dict") or hasattr(difference.value, "get_weights")
+    )
 
 
 def _can_be_sent(difference: Difference) -> bool:
     """Whether the variable of an input holds what travels as a value; datasets and other objects do not."""
-    value = difference.here.value if difference.here is not None else None
+    value = difference.value
     arrays = (hasattr(value, "shape") and hasattr(value, "dtype")) or hasattr(value, "iloc")
-    whole = not difference.path and bool(difference.fact.name)
+    whole = not difference.is_part and bool(difference.name)
     return whole and (arrays or isinstance(value, list | tuple | dict | set | str | int | float))
 
 
@@ -105,7 +105,7 @@ def bound_in(source: str) -> set[str]:
 
 
 def _is_data(difference: Difference) -> bool:
-    return difference.fact.role in ("data", "variable", "helper", "state")
+    return difference.role in ("data", "variable")
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -5,20 +5,19 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 from det_harness.program.clock_values import put_clock_values
 from det_harness.program.input_advice import advice, bound_in
-from det_harness.program.put_right import notebook_value, put_right, put_state
+from det_harness.program.input_comparison import Comparison
+from det_harness.program.input_difference import Difference
 from det_native.errors import InputDiffersError, MasterError
-from det_native.proof.call import Difference, Severity, differences, in_words, severity_of
-from det_native.proof.clock_values import Slot
-from det_native.proof.content import content_of
-from det_native.proof.inputs import Input, as_inputs
-from det_native.proof.lookups import identities_of, read_by
+from det_native.heap.clock_values import Slot
+from det_native.heap.pickling import short
 from det_native.schema.job import TrialJob
 from det_native.schema.manifests import Program
-from det_native.schema.proof import SECRET, CallProof
+from det_native.schema.proof import CallProof
 from det_native.schema.rest import CaptureRow
 from det_native.schema.sampling import trial_seeds
 
@@ -69,6 +68,8 @@ class InputCheck:
         Gives a value that travelled with the paths that are here.
     widened : str
         What differed with the program that this one has replaced; empty if it is the first.
+    folder : Path, optional
+        That of the user's files; the working directory by default.
 
     Attributes
     ----------
@@ -90,7 +91,9 @@ class InputCheck:
         before: Callable[[], object] = lambda: None,
         placed: Callable[[Any], Any] = lambda value: value,
         widened: str = "",
+        folder: Path | None = None,
     ) -> None:
+        self._folder = folder
         self._proof = proof
         self._program = program
         self._mode = mode
@@ -102,7 +105,6 @@ class InputCheck:
         self._before = before
         self._placed = placed
         self._widened = widened
-        self._models: frozenset[int] = frozenset()
 
     def put_clock_values(self, payload: Any) -> None:
         """Put the notebook's moments and drawn names in place of the worker's, before files are looked at."""
@@ -111,7 +113,7 @@ class InputCheck:
         try:
             changed = put_clock_values(self._proof, payload)
         except Exception as error:  # noqa: BLE001 (objects of the user's may raise anything; the training begins)
-            logger.warning("Names made by clocks are the worker's own: %s", in_words(error))
+            logger.warning("Names made by clocks are the worker's own: %s", short(error))
             return
         rows = [self._clock_row(slot, value) for slot, value in changed[:_MOST_LINES]]
         for row in rows:
@@ -133,39 +135,37 @@ class InputCheck:
             Naming each input that differs and cannot be put right, with both sides and the cells that make it.
         """
         self._before()
-        inputs = getattr(payload, "inputs", None)
-        if inputs is None:
+        if getattr(payload, "inputs", None) is None:
             return
-        if self._proof.not_compared:
-            logger.warning("%s", self._proof.not_compared)
+        if self._proof.table is None or self._read_blob is None:
+            for sentence in self._proof.sentences:
+                logger.warning("%s", sentence)
+            return
         try:
-            parts, self._models = _parts_of(payload)
-            found = differences(self._proof, parts, skipped=self._models)
+            job = Comparison(self._proof, payload, self._read_blob, self._placed, self._folder)
+            job.choose(is_exact=self.is_exact, is_fresh=self._fresh)
+            right, wrong = job.put_right()
         except Exception as error:  # noqa: BLE001 (comparing may fail, and keeps nothing from being trained)
-            logger.warning("What reaches the training is not compared with the notebook's: %s", in_words(error))
+            logger.warning("What reaches the training is not compared with the notebook's: %s.", short(error))
             return
-        self._put_states(found)
-        rows: list[CaptureRow] = []
-        decisive: list[Difference] = []
-        settled: set[tuple[Any, ...]] = set()
-        for difference in found:
-            place = difference.here.place if difference.here is not None else None
-            if place is not None and place in settled:
-                continue  # it is reached in another way, too, and has been put right there
-            row = self._settle(difference)
-            if row is not None:
-                rows.append(row)
-                settled |= {place} if place is not None else set()
-            elif self._is_decisive(difference):
-                decisive.append(difference)
-        if rows and hasattr(payload, "inputs_changed"):
-            payload.inputs_changed()
-        for row in rows:
-            logger.warning("%s: %s.", row.what, row.note)
+        for title in job.rounded:
+            logger.info("The same as in the notebook but for last digits: %s.", title)
+        rows = [self._put_right_row(difference, job) for difference in right]
+        decisive = [difference for difference in wrong if difference.is_decisive and self.is_exact and self._fresh]
+        if self.is_exact:
+            rows += [self._row(each, _DIFFERS, each.text) for each in wrong if each not in decisive]
+        for row, difference in zip(rows, [*right, *wrong], strict=False):
+            logger.log(logging.INFO if difference.is_drawn else logging.WARNING, "%s: %s.", row.what, row.note)
         if rows:
             self._add_rows(rows)
         if decisive:
             self._refuse(decisive)
+
+    def _put_right_row(self, difference: Difference, job: Comparison) -> CaptureRow:
+        note = f"{difference.text}; the notebook's is used"
+        if difference.title not in job.early:
+            note += ", in trials with the notebook's hyperparameters and seed"
+        return self._row(difference, _PUT_RIGHT, note)
 
     def failed(self, error: Exception) -> InputDiffersError | None:
         """Return what an error means that kept the program from the recorded call; None where it means itself.
@@ -177,55 +177,6 @@ class InputCheck:
         what = f"Running all cells that can run again was tried, too; it failed: {type(error).__name__}: {error}"
         return InputDiffersError(f"{self._widened}\n{what}", advice((), self._program, self._title))
 
-    def _settle(self, difference: Difference) -> CaptureRow | None:
-        """Put a difference right if it can be, and return its row; None for one that has none, or that is decisive."""
-        there = difference.there
-        if difference.severity is Severity.ROUNDING:
-            logger.info("The same as in the notebook but for last digits: %s.", _title_of(difference))
-            return None
-        if not self._is_concerned(difference) or (difference.fact.role == "weights" and not self._fresh):
-            return None
-        if difference.severity is Severity.PLAIN and self._put_right(difference):
-            note = f"{_sides(difference)}; the notebook's is used"
-            if there is not None and not there.before_init:
-                note += ", in trials with the notebook's hyperparameters and seed"
-            return self._row(difference, _PUT_RIGHT, note)
-        if self._is_decisive(difference) or not self.is_exact:
-            return None
-        if difference.severity is Severity.NOT_COMPARED:
-            return self._row(difference, "not compared", "it cannot be read here, or could not be in the notebook")
-        return self._row(difference, _DIFFERS, _sides(difference))
-
-    def _is_concerned(self, difference: Difference) -> bool:
-        return self.is_exact or (difference.there is not None and difference.there.before_init)
-
-    def _put_states(self, found: Sequence[Difference]) -> None:
-        """Put objects right by their states, all before any is compared: an optimizer's has the weights of a model."""
-        for difference in found:
-            there, here = difference.there, difference.here
-            plain = difference.severity is Severity.PLAIN and self._is_concerned(difference)
-            if plain and there is not None and here is not None and self._read_blob is not None:
-                put_state(here, there, self._read_blob)
-
-    def _is_decisive(self, difference: Difference) -> bool:
-        severity = difference.severity
-        if severity is Severity.PLAIN:  # it could not be put right
-            severity = severity_of(difference)
-        return severity is Severity.DECISIVE and self.is_exact and self._fresh
-
-    def _put_right(self, difference: Difference) -> bool:
-        there, here = difference.there, difference.here
-        if there is None or here is None or self._read_blob is None:
-            return False
-        if there.value is not None and there.value.codec == "state":
-            return content_of(here.value, skipped=self._models).exact == there.exact
-        try:
-            value = notebook_value(there, self._read_blob, self._placed)
-        except Exception as error:  # noqa: BLE001 (of a blob that another Python has pickled, say)
-            logger.info("%s cannot be taken from the notebook: %s", _title_of(difference), error)
-            return False
-        return put_right(here, value, is_weights=difference.fact.role == "weights")
-
     def _refuse(self, found: Sequence[Difference]) -> None:
         lines = [self._line(difference) for difference in found[:_MOST_LINES]]
         if len(found) > _MOST_LINES:
@@ -233,19 +184,19 @@ class InputCheck:
         text = "\n".join([_HEADLINE, *lines])
         if self._mode == "warn":
             logger.warning("%s", text)
-            self._add_rows([self._row(difference, _DIFFERS, _sides(difference)) for difference in found])
+            self._add_rows([self._row(difference, _DIFFERS, difference.text) for difference in found])
             return
         if self._widened:
             text = f"{text}\n{_WIDER}"
         raise InputDiffersError(text, advice(found, self._program, self._title))
 
     def _row(self, difference: Difference, how: str, note: str) -> CaptureRow:
-        made = self._made_in(difference.fact.name)
-        return CaptureRow(what=_title_of(difference), how=how, size=0, cell=made, status="already there", note=note)
+        made = self._made_in(difference.name)
+        return CaptureRow(what=difference.heading, how=how, size=0, cell=made, status="already there", note=note)
 
     def _line(self, difference: Difference) -> str:
-        made = self._made_in(difference.fact.name)
-        return f"  {_title_of(difference)}: {_sides(difference)}" + (f"; made in {made}." if made else ".")
+        made = self._made_in(difference.name)
+        return f"  {difference.heading}: {difference.text}" + (f"; made in {made}." if made else ".")
 
     def _made_in(self, name: str) -> str:
         """Return which cells of the program bind a name."""
@@ -302,6 +253,7 @@ def input_check(
     add_rows: Callable[[list[CaptureRow]], object],
     before: Callable[[], object] = lambda: None,
     placed: Callable[[Any], Any] = lambda value: value,
+    folder: Path | None = None,
 ) -> InputCheck | None:
     """Return what compares the inputs of this attempt; None where nothing is known of them, or nobody wants it.
 
@@ -323,28 +275,5 @@ def input_check(
         before=before,
         placed=placed,
         widened=job.bundle.widened,
+        folder=folder,
     )
-
-
-def _parts_of(payload: Any) -> tuple[dict[str, Input], frozenset[int]]:
-    inputs = as_inputs(payload.inputs())
-    apart = list(getattr(payload, "compared_parts", getattr(payload, "models", ())))
-    by_themselves = [*apart, *(given.value for given in inputs.values())]
-    return inputs | read_by(payload.code(), without=by_themselves), frozenset(identities_of(apart))
-
-
-def _sides(difference: Difference) -> str:
-    there = difference.there.text if difference.there is not None else "nothing"
-    here = difference.here.content.text if difference.here is not None else "nothing"
-    if there == SECRET:
-        return f"{SECRET} has another value on the worker"
-    if there == here:
-        return f"{here} on the worker and in the notebook, with other content"
-    return f"{here} on the worker, {there} in the notebook"
-
-
-def _title_of(difference: Difference) -> str:
-    part, name, path = difference.fact.part, difference.fact.name, difference.path
-    words = [path] if path.startswith((".", "[")) or not path else [f": {path}"]
-    named = name and not part.startswith((name, "the function"))
-    return f"{name}{words[0]} ({part})" if named else f"{part}{words[0]}"

@@ -26,7 +26,6 @@ from det_harness.program.values import bind
 from det_harness.trial import rng
 from det_native._version import PROTOCOL
 from det_native.errors import BundleCheckError, Problem, ProtocolMismatchError, TrialDefinitionError
-from det_native.proof.own_values import relative_to
 from det_native.schema.manifests import BundleManifest, StreamsEntry, ValueEntry
 from det_native.schema.rest import CaptureRow
 
@@ -141,7 +140,6 @@ class ProgramRunner:
         check_versions(self._bundle)
         with ExitStack() as stack:
             stack.enter_context(_working_directory(self._directory))
-            stack.enter_context(relative_to(self._directory))
             stack.enter_context(made_folders(self._bundle.folders, self._directory))
             stack.enter_context(self._places.imported())
             stack.enter_context(_main_module(self.module))

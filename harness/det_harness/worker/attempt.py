@@ -255,8 +255,10 @@ class TrialRun:
                 MasterConnection(job.master_url, job.token, job.run_id, job.home).proof_pending, job.bundle_id
             )
             before = ComparedElsewhere(pending, self._must_stop).wait
-            return input_check(job, title, blobs.read, self._reporter.rows, before, placed=runner.placed)
-        return input_check(job, title, blobs.read, self._reporter.rows, placed=runner.placed)
+            return input_check(
+                job, title, blobs.read, self._reporter.rows, before, placed=runner.placed, folder=self._work
+            )
+        return input_check(job, title, blobs.read, self._reporter.rows, placed=runner.placed, folder=self._work)
 
     def _checkpoints(self) -> TrialCheckpoints:
         job = self._job

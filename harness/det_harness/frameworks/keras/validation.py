@@ -92,7 +92,9 @@ class ValidationFeed:
         """
         queue, share = self._call.validation_queue, self._share
         reading: dict[str, Any] = {"threads": threads_of(queue), "ahead": queue["max_queue_size"]}
-        self._source = source = DataSource(sequence, apart=share.size > 1, kept_elsewhere=self._call.compared_parts)
+        self._source = source = DataSource(
+            sequence, apart=share.size > 1, kept_elsewhere=[*self._call.trained_parts, *self._call.callbacks()]
+        )
         source.look()
         batches: Batches = _InOrder(source)
         if share.size > 1:

@@ -8,6 +8,7 @@ its own members of an enumeration with those of the other half.
 
 from __future__ import annotations
 
+import functools
 import io
 import pickle
 import sys
@@ -17,12 +18,23 @@ from typing import Any
 import torch
 
 from det_harness.frameworks.torch.copies import ModelCopy
+from det_native.heap.kinds.functions import global_names
 from det_native.heap.ownership import is_users_module
-from det_native.inspection.parts import names_looked_up, parts_of
 from det_native.pytorch import PyTorchTrialContext
 
 _CODE = ("co_code", "co_names", "co_varnames", "co_freevars", "co_cellvars", "co_flags", "co_consts")
 _COUNTS = ("co_argcount", "co_posonlyargcount", "co_kwonlyargcount")
+#: Functions by which code looks up names that it puts together.
+_LOOKING_UP = frozenset({"globals", "locals", "vars", "eval"})
+#: Classes of objects that are nothing but a few others.
+_MADE_OF: dict[type, tuple[str, ...]] = {
+    types.MethodType: ("__func__", "__self__"),
+    functools.partial: ("func", "args", "keywords", "__dict__"),
+    types.CellType: ("cell_contents",),
+    staticmethod: ("__func__",),
+    classmethod: ("__func__",),
+    property: ("fget", "fset", "fdel"),
+}
 # What Python keeps in a class besides what its statement says.
 _OF_ALL_CLASSES = frozenset(
     {
@@ -120,19 +132,26 @@ class _Definitions(pickle.Pickler):
             return _read, (dict(value),)
         if isinstance(value, types.MemberDescriptorType):
             return _read, (value.__name__,)
-        parts = parts_of(value)
-        return NotImplemented if parts is None else (_read, (type(value).__name__, *(part for _, part in parts)))
+        names = next((_MADE_OF[base] for base in type(value).__mro__ if base in _MADE_OF), None)
+        return NotImplemented if names is None else (_read, (type(value).__name__, *_parts_named(value, names)))
 
     def _parts(self, value: Any) -> tuple[Any, ...]:
         own = vars(value)
         if isinstance(value, type):
             members = {name: member for name, member in own.items() if name not in _OF_ALL_CLASSES}
             return value.__module__, value.__qualname__, type(value), value.__bases__, members
-        names = sorted(names_looked_up(value.__code__))
-        if any(name.startswith("*") for name in names):
+        names = sorted(global_names(value.__code__))
+        if not _LOOKING_UP.isdisjoint(names):
             raise LookupError(value.__qualname__)  # which names it looks up is not known
         read = {name: value.__globals__[name] for name in names if name in value.__globals__}
         return value.__code__, value.__defaults__, value.__kwdefaults__, value.__closure__, own, read
+
+
+def _parts_named(value: Any, names: tuple[str, ...]) -> list[Any]:
+    try:
+        return [getattr(value, name) for name in names]
+    except ValueError:  # a cell that has nothing yet
+        return []
 
 
 def _read(*parts: Any) -> None:

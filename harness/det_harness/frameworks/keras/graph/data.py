@@ -142,7 +142,7 @@ class GraphValidationFeed:
             rows = ArrayBatches(rows_of(data), records, size, False, 0)
             self.x = View(rows, EpochLengths(len(rows)))
         elif data.kind is Kind.SEQUENCE:
-            self._source = DataSource(data.x, kept_elsewhere=call.compared_parts)
+            self._source = DataSource(data.x, kept_elsewhere=[*call.trained_parts, *call.callbacks()])
             self._source.look()
             self.x = view_of_sequence(call.validation_queue, self._source, EpochLengths(len(data.x)))
         elif data.kind is Kind.GENERATOR and steps is None:

@@ -165,7 +165,9 @@ class Keras3ValidationFeed(ValidationFeed):
 
     def _batches(self, data: Data, batch_size: int, steps: int | None) -> Any:
         if data.kind is Kind.SEQUENCE:
-            self._source = DataSource(data.x, apart=False, kept_elsewhere=self._call.compared_parts)
+            self._source = DataSource(
+                data.x, apart=False, kept_elsewhere=[*self._call.trained_parts, *self._call.callbacks()]
+            )
             self._source.look()
             return _Reading(data.x, self._call.validation_queue)
         if data.kind is Kind.GENERATOR and self.steps is not None:

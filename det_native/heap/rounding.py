@@ -9,8 +9,15 @@ from __future__ import annotations
 
 import base64
 import functools
+import hashlib
+import math
 import zlib
+from collections.abc import Sequence
 from typing import Any
+
+_WHOLE_BYTES = 1 << 30  # of an array; of a larger one the blocks are those of stretches
+_STRETCHES = 256
+_STRETCH_BYTES = 64 << 10
 
 _MOST_BLOCKS = 1_024  # of an input
 _SMALLEST = 512  # numbers of a block of a large array
@@ -188,3 +195,75 @@ def _weights(count: int) -> Any:
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
             mixed = (mixed ^ (mixed >> numpy.uint64(shift))) * numpy.uint64(factor)
     return (mixed ^ (mixed >> numpy.uint64(31))) / numpy.float64(2**63) - 1.0
+
+
+class Fingerprint:
+    """Takes up the parts of one value.
+
+    Attributes
+    ----------
+    exact, loose : hash
+        Of all content, and of all but the floating-point numbers.
+    blocks : Blocks
+        What is known of these.
+    """
+
+    def __init__(self) -> None:
+        self.exact, self.loose = hashlib.blake2b(digest_size=16), hashlib.blake2b(digest_size=16)
+        self.blocks = Blocks()
+
+    def both(self, text: str) -> None:
+        """Take a text, into both fingerprints."""
+        content = text.encode("utf-8", "surrogatepass") + b"\1"
+        self.exact.update(content)
+        self.loose.update(content)
+
+    def floats(self, values: Sequence[float]) -> None:
+        """Take floating-point numbers of Python."""
+        self.both(f"floats {len(values)}")
+        self.exact.update(repr(values).encode())
+        if len(values) > 1:
+            import numpy
+
+            self.numbers(numpy.array(values))
+        elif all(map(math.isfinite, values)):
+            self.blocks.add_one(*values)
+        else:
+            self.loose.update(repr(values).encode())
+
+    def numbers(self, array: Any) -> None:
+        """Take floating-point numbers, of which only the blocks count; of very many, stretches."""
+        import numpy
+
+        size = array.dtype.itemsize
+        if array.dtype.kind == "V":  # of a library: bfloat16 and the like
+            array, size = array.astype(numpy.float32), 2
+        self.both(f"{array.dtype} {array.shape}")
+        for part in [array] if array.nbytes <= _WHOLE_BYTES else _stretches(array):
+            self._add(numpy.ascontiguousarray(part), size)
+
+    def _add(self, array: Any, size: int) -> None:
+        import numpy
+
+        if array.dtype.kind == "c":
+            array = array.reshape(-1).view(array.real.dtype)
+        with numpy.errstate(all="ignore"):  # infinities of both signs
+            total = array.sum(dtype=numpy.float64)
+        if array.size and not numpy.isfinite(total):
+            # Which of them are not finite is the same or not.
+            finite = numpy.isfinite(array)
+            places = numpy.sign(array[~finite]).astype(numpy.float32)
+            self.loose.update(numpy.packbits(finite).tobytes() + numpy.nan_to_num(places, nan=2.0).tobytes())
+            array = numpy.where(finite, array, array.dtype.type(0))
+        self.blocks.add(array, size)
+
+
+def _stretches(array: Any) -> list[Any]:
+    """Return stretches from the whole length of an array."""
+    if not array.flags.c_contiguous:
+        step = max(1, array.shape[0] * _STRETCH_BYTES * _STRETCHES // array.nbytes)
+        return [array[:: max(1, array.shape[0] // step)]] if array.ndim else [array]
+    flat = array.reshape(-1)
+    length = max(1, _STRETCH_BYTES // array.itemsize)
+    starts = [int(place * (flat.size - length) / (_STRETCHES - 1)) for place in range(_STRETCHES)]
+    return [flat[start : start + length] for start in starts]

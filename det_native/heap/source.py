@@ -138,6 +138,12 @@ class _Normaliser(ast.NodeTransformer):
     def visit_arg(self, node: ast.arg) -> ast.AST:
         return ast.arg(arg=node.arg)
 
+    def visit_arguments(self, node: ast.arguments) -> ast.AST:
+        # Defaults are values, which are compared themselves.
+        node.defaults = [ast.Constant(None) for _ in node.defaults]
+        node.kw_defaults = [default and ast.Constant(None) for default in node.kw_defaults]
+        return self.generic_visit(node)
+
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         # In a class an annotation makes a field of a dataclass: which names have one counts.
         node.annotation = ast.Constant(None)

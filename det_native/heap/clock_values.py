@@ -21,12 +21,12 @@ from itertools import islice
 from typing import Any
 
 from det_native.heap import kinds as _kinds  # noqa: F401 (fills the table)
+from det_native.heap.clock_texts import may_differ
+from det_native.heap.clock_times import is_own_value
 from det_native.heap.edges import NamedKind, kind_of
 from det_native.heap.names import FRAME, NAMESPACE, ROOTS
 from det_native.heap.ownership import is_users, is_users_module
 from det_native.heap.roots import roots_of_call
-from det_native.proof.clock_texts import may_differ
-from det_native.proof.own_values import is_own_value
 
 #: Stands for the notebook's folder, and for the worker's working directory, at the beginning of a text.
 FOLDER = "\0folder"

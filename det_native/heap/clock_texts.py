@@ -6,7 +6,7 @@ import calendar
 import re
 from collections.abc import Iterator
 
-from det_native.proof.own_values import dates_of_process
+from det_native.heap.clock_times import dates_of_process
 
 #: Digits that count as drawn or read from a clock wherever they stand; fewer may count something.
 LEAST_DIGITS = 6

@@ -1,14 +1,13 @@
-"""Datasets of TensorFlow: the operations that make them, never an element."""
+"""What a pipeline of TensorFlow is made of: the operations that make it, never an element."""
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from det_native.heap.kinds.tensorflow_datasets import graph_of
-from det_native.inspection.adapter import Content
 
 _GRAPH_BYTES = 32 << 20
 _READING = "ReadVariableOp"
@@ -16,10 +15,10 @@ _STORING = "AssignVariableOp"
 _MADE_UP = 100_000  # seeds of operations from here on are hardly a person's
 
 
-def read_dataset(dataset: Any, reader: Content) -> None:
-    """Tell a Dataset: its elements' types, its length, its operations, and the data that it begins with."""
+def described(dataset: Any) -> Iterator[Any]:
+    """Yield texts and arrays: its elements' types, its length, its operations, and the data that it begins with."""
     cardinality = int(dataset.cardinality())
-    reader.say("dataset", str(dataset.element_spec), str(cardinality))
+    yield f"dataset {dataset.element_spec} {cardinality}"
     tensorflow = sys.modules["tensorflow"]
     graph = _graph_of(dataset, tensorflow)
     if graph is None:
@@ -28,33 +27,30 @@ def read_dataset(dataset: Any, reader: Content) -> None:
     states = _states(graph, tensorflow)
     # Whole numbers beside the functions may be seeds that were made up, or numbers of threads.
     for place, nodes in enumerate((graph.node, *(one.node_def for one in functions))):
-        reader.say(_operations(nodes))
+        yield _operations(nodes)
         for node in nodes:
             if node.op == "Const" and not (place == 0 and node.name in states):
-                _read_constant(node.attr["value"].tensor, tensorflow, reader, whole_numbers=place > 0)
+                yield from _constant(node.attr["value"].tensor, tensorflow, whole_numbers=place > 0)
+    yield f"{_numbers_of(graph, tensorflow)}"
 
 
-def _read_constant(tensor: Any, tensorflow: Any, reader: Content, *, whole_numbers: bool) -> None:
+def _constant(tensor: Any, tensorflow: Any, *, whole_numbers: bool) -> Iterator[Any]:
     kind = tensorflow.as_dtype(tensor.dtype)
     number = kind.is_integer and not tensor.tensor_shape.dim and not whole_numbers
     if kind == tensorflow.string:
         texts = tensorflow.io.parse_tensor(tensor.SerializeToString(), tensorflow.string)
-        reader.go(([_as_text(one) for one in tensorflow.reshape(texts, [-1]).numpy()],))
+        yield from (_as_text(one) for one in tensorflow.reshape(texts, [-1]).numpy())
     elif not number and kind not in (tensorflow.resource, tensorflow.variant):
-        reader.numbers(tensorflow.make_ndarray(tensor))
+        yield tensorflow.make_ndarray(tensor)
 
 
-def numbers_of(dataset: Any) -> list[tuple[str, int | None]]:
-    """Return the whole numbers that a Dataset's operations were given, in the order of its graph: sizes and seeds.
+def _numbers_of(graph: Any, tensorflow: Any) -> list[tuple[str, int | None]]:
+    """Return the whole numbers that the operations of a graph were given, in the order of its graph: sizes and seeds.
 
     A seed that nobody gave is None. TensorFlow keeps two numbers of each seed: the global one, which a worker has its
     own of, and that of the operation, which is made up at random, of 31 bits, where nobody gave one. Numbers of threads
     are left out: each machine has its own.
     """
-    tensorflow = sys.modules["tensorflow"]
-    graph = _graph_of(dataset, tensorflow)
-    if graph is None:
-        return []
     whole = tensorflow.int64.as_datatype_enum
     constants = {
         node.name: int(tensorflow.make_ndarray(node.attr["value"].tensor))
@@ -75,11 +71,11 @@ def numbers_of(dataset: Any) -> list[tuple[str, int | None]]:
     return numbers
 
 
-def _as_text(content: bytes) -> str | bytes:
+def _as_text(content: bytes) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError:
-        return content
+        return repr(content)
 
 
 def _graph_of(dataset: Any, tensorflow: Any) -> Any:

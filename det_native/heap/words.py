@@ -28,6 +28,12 @@ def describe(value: Any) -> str:
     return type(data).__name__ + (f" of {size:,}" if size is not None else "") + _inner(data)
 
 
+def in_short(value: Any) -> str:
+    """Return the kind of a value, and its size."""
+    size = _size(value) if isinstance(value, list | tuple | set | frozenset | dict) else None
+    return type(value).__name__ + (f" of {size:,}" if size is not None else "")
+
+
 def _is_array(value: Any) -> bool:
     """Whether a value has a shape and a type of elements; `numpy` itself, and its classes, have these names, too."""
     if isinstance(value, type | types.ModuleType):

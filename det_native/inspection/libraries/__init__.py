@@ -1,1 +1,0 @@
-"""One file a library: a module with ``LIBRARY``; see ``det_native.inspection.registry``."""

@@ -1,0 +1,292 @@
+"""Compares what the recorded call is given with the notebook's, and gives it the notebook's state where it differs."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import pathlib
+import time
+import types
+import uuid
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from det_harness.program.input_difference import Difference, is_array
+from det_native.heap.by_value import unpack_roots
+from det_native.heap.clock_texts import is_same_shape
+from det_native.heap.compare import Entry, Table, differences, differs, is_rounding
+from det_native.heap.edges import NamedKind, is_same_child, is_value
+from det_native.heap.kinds.functions import READS
+from det_native.heap.roots import roots_of_call
+from det_native.heap.same_state import WHOLE, give_state
+from det_native.heap.words import describe
+from det_native.schema.proof import CallProof, Input, Role
+
+_NAMED = 3  # values of one object that are named one by one
+_DAY = 86_400.0
+_LEAST_CLOCK = 600.0
+
+
+class Comparison:
+    """One comparison of a call's inputs.
+
+    Parameters
+    ----------
+    proof : CallProof
+        With a table.
+    payload : FitCall or TorchCall
+    read_blob : callable
+        Gives the content of a blob by its hash.
+    placed : callable
+        Gives a value that travelled with the paths that are here.
+    folder : Path or None
+        That of the user's files; the working directory by default.
+
+    Attributes
+    ----------
+    rounded : list of str
+        What differs only in last digits.
+    early : set of str
+        Of what differs, what was there when ``init()`` was called.
+    """
+
+    def __init__(
+        self,
+        proof: CallProof,
+        payload: Any,
+        read_blob: Callable[[str], bytes],
+        placed: Callable[[Any], Any],
+        folder: Path | None,
+    ) -> None:
+        self._folder = str(folder or Path.cwd())
+        assert proof.table is not None
+        known = json.loads(zlib.decompress(read_blob(proof.table.sha256)))
+        self._proof, self._payload, self._read_blob, self._placed = proof, payload, read_blob, placed
+        self._names: dict[str, str] = known["names"]
+        self._early_keys = frozenset(known["early"])
+        self._there = {key: _entry(fields) for key, fields in known["entries"].items()}
+        self._parts: list[str] = known["parts"]
+        self._processes = frozenset(known["processes"])
+        self._inputs: dict[str, Input] = payload.inputs()
+        self._namespace = roots_of_call()[0]
+        self._here = self._table(self._inputs)
+        self._roots = {
+            entry.part: self._value(key) for key, entry in self._here.entries.items() if not entry.path and entry.cls
+        }
+        #: The differing addresses that are looked at, with both sides.
+        self._found: dict[str, tuple[Entry, Entry]] = {}
+        self._only_one_side: list[Difference] = []
+        self.rounded: list[str] = []
+        self.early: set[str] = set()
+
+    def _table(self, inputs: dict[str, Input]) -> Table:
+        values = {part: given.value for part, given in inputs.items()}
+        return Table(values, self._namespace, folder=self._folder)
+
+    def choose(self, *, is_exact: bool, is_fresh: bool) -> None:
+        """Find what differs; in trials that differ anyway only what was there when ``init()`` was called.
+
+        Where a training continues, it has the weights of its checkpoint.
+        """
+        for key, there, here in differences(self._there, self._here.entries):
+            if not (is_exact or key in self._early_keys):
+                continue
+            if is_rounding(there, here):
+                self.rounded.append(there.title)
+            elif is_fresh or self._role(there) != "weights":
+                self._found[key] = there, here
+                self.early |= {there.title, self._title(there)} if key in self._early_keys else set()
+        if is_exact:
+            self._only_one_side += self._vanished()
+
+    def _vanished(self) -> Iterator[Difference]:
+        """Yield the inputs that only one process has."""
+        there = {entry.part: entry for entry in self._there.values() if not entry.path}
+        here = {entry.part: entry for entry in self._here.entries.values() if not entry.path}
+        for part in self._parts:
+            if part not in self._inputs and part in there:
+                sides = "nothing", there[part].text
+                yield Difference(part, part, self._names.get(part, ""), "data", sides, there[part].cls)
+        for part, given in self._inputs.items():
+            if part not in self._parts and given.role == "data" and part in here:
+                yield Difference(part, part, "", "data", (here[part].text, "nothing"), here[part].cls, given.value)
+
+    def put_right(self) -> tuple[list[Difference], list[Difference]]:
+        """Give the call the notebook's state where it differs; return what is right now, and what is not."""
+        if not self._found:
+            return [], self._only_one_side
+        before = {key: [*self._say(key)] for key in self._found}
+        theirs = self._notebooks_table() if self._proof.inputs is not None else None
+        if theirs is not None:
+            before = {key: [*self._say(key, theirs)] for key in self._found}
+            complete = [key for key in self._found if self._has_travelled(key, theirs)]
+            only: dict[int, set[Any]] = {}
+            for key in complete:
+                for number in self._here.numbers.get(key, ()):
+                    only.setdefault(number, set()).add(WHOLE)
+                if key in self._here.holders:
+                    number, label = self._here.holders[key]
+                    only.setdefault(number, set()).add(label)
+            give_state(self._here.snapshot, theirs.snapshot, only)
+            self._assign()
+        after = self._table(self._inputs if theirs is None else self._payload.inputs()).entries
+        still = {
+            key
+            for key, (there, _) in self._found.items()
+            if (here := after.get(key)) is not None and differs(there, here) and not is_rounding(there, here)
+        }
+        right: dict[str, Difference] = {}
+        wrong: dict[str, Difference] = {}
+        for key in self._found:
+            for difference in before[key] if not self._is_in_replaced(key) else ():
+                (wrong if key in still else right).setdefault(difference.title, difference)
+        settled = [difference for title, difference in right.items() if title not in wrong]
+        return [*self._collected(settled)], [*wrong.values(), *self._only_one_side]
+
+    def _collected(self, differences: list[Difference]) -> Iterator[Difference]:
+        """Yield one difference for each input of which many parts differ."""
+        by_part: dict[str, list[Difference]] = {}
+        for difference in differences:
+            by_part.setdefault(difference.part, []).append(difference)
+        whole = {entry.part: (entry, key) for key, entry in self._there.items() if not entry.path}
+        for part, several in by_part.items():
+            if len(several) <= _NAMED or part not in whole:
+                yield from several
+                continue
+            there, key = whole[part]
+            here = self._here.entries.get(key, there)
+            drawn = all(difference.is_drawn for difference in several)
+            sides = here.text, there.text
+            yield Difference(part, part, several[0].name, several[0].role, sides, there.cls, several[0].value, drawn)
+            self.early |= {part} if all(difference.title in self.early for difference in several) else set()
+
+    def _notebooks_table(self) -> Table:
+        assert self._proof.inputs is not None
+        given, names = unpack_roots(self._read_blob(self._proof.inputs.sha256))
+        given = self._placed(given)
+        names.update({name: self._placed(value) for name, value in names.items() if name[:2] != "__"})
+        return Table(given, names, folder=self._folder)
+
+    def _has_travelled(self, key: str, theirs: Table) -> bool:
+        """Whether an object came here as it was."""
+        came, there = theirs.entries.get(key), self._there[key]
+        return came is not None and (came.cls, came.exact) == (there.cls, there.exact)
+
+    def _assign(self) -> None:
+        """Have the call and the program's variables take other objects for those that could not be changed."""
+        for part, given in self._inputs.items():
+            value = self._here.given[part]
+            if value is given.value:
+                continue
+            if given.assign is not None:
+                given.assign(value)
+            if not is_value(given.value):
+                names = self._namespace
+                names.update(dict.fromkeys([name for name, held in names.items() if held is given.value], value))
+        if hasattr(self._payload, "inputs_changed"):
+            self._payload.inputs_changed()
+
+    # In words.
+
+    def _is_in_replaced(self, key: str) -> bool:
+        """Whether an object is a part of one that is of another class here, of which all differs."""
+        there = self._found[key][0]
+        return any(
+            other.cls != here.cls
+            and other.part == there.part
+            and other.path != there.path
+            and there.path.startswith(other.path)
+            for other, here in self._found.values()
+        )
+
+    def _say(self, key: str, theirs: Table | None = None) -> Iterator[Difference]:
+        there, here = self._found[key]
+        role = self._role(there)
+        name = self._names.get(there.part) or there.part.partition(", read by ")[0] * (role == "variable")
+        value = self._value(key)
+        root = self._roots.get(there.part)
+        if hasattr(root, "state_dict") or hasattr(root, "get_weights"):
+            value = root  # which travels as a whole
+        if there.part.startswith("the function "):
+            name = there.part.rpartition(".")[2].rpartition(" ")[2]
+        values = [] if theirs is None or role == "weights" else [*self._differing_values(key, theirs)]
+        drawn = [
+            _is_drawn(mine, other) or (type(other) is int and other in self._processes) for _, mine, other in values
+        ]
+        if not 0 < len(values) <= _NAMED or any(step is None for step, _, _ in values):
+            sides, is_drawn = (here.text, there.text), bool(values) and all(drawn)
+            yield Difference(there.part, self._title(there), name, role, sides, there.cls, value, is_drawn)
+            return
+        for (step, mine, other), is_drawn in zip(values, drawn, strict=True):
+            title, sides = f"{there.title}{step}", (describe(mine), describe(other))
+            self.early |= {title} if key in self._early_keys else set()
+            yield Difference(there.part, title, name, role, sides, type(mine).__qualname__, value, is_drawn)
+
+    def _value(self, key: str) -> Any:
+        snapshot = self._here.snapshot
+        if key in self._here.holders:
+            return _held(self._here, key)
+        number = self._here.numbers[key][0]
+        parent = snapshot.parents[number]
+        return snapshot.objects[parent if snapshot.kinds[parent].is_whole else number]
+
+    def _differing_values(self, key: str, theirs: Table) -> Iterator[tuple[str | None, Any, Any]]:
+        """Yield the plain values in an object that differ: the way to each, what is here, and what the notebook has."""
+        if key in self._here.holders and key in theirs.holders:
+            yield "", _held(self._here, key), _held(theirs, key)
+        if key not in theirs.numbers or key not in self._here.numbers:
+            return
+        mine, other = self._here.snapshot, theirs.snapshot
+        number, same = self._here.numbers[key][0], theirs.numbers[key][0]
+        kind = mine.kinds[number]
+        if kind.is_whole or not kind.is_ordered:
+            return
+        wanted = dict(zip(other.labels_of(same), other.children[same], strict=True))
+        held = dict(zip(mine.labels_of(number), mine.children[number], strict=True))
+        if wanted.keys() != held.keys():
+            return
+        for label, value in held.items():
+            is_own = type(value) is not types.CodeType and not (type(label) is tuple and label[0] == READS)
+            if is_own and is_value(value) and is_value(wanted[label]) and not is_same_child(value, wanted[label]):
+                is_named = type(label) is str or isinstance(kind, NamedKind)  # a place in a list says little
+                yield kind.step(label) if is_named else None, value, wanted[label]
+
+    def _title(self, entry: Entry) -> str:
+        given = self._inputs.get(entry.part)
+        if given is not None and self._role(entry) == "weights":
+            return entry.part if given.role == "weights" else f"{entry.part}'s weights"
+        return entry.title
+
+    def _role(self, entry: Entry) -> Role:
+        given = self._inputs.get(entry.part)
+        if given is None:
+            return "code" if entry.part.startswith("the function ") else "variable"
+        return "weights" if given.role == "layers" and is_array(entry.cls) else given.role
+
+
+def _entry(fields: list[Any]) -> Entry:
+    entry = Entry(*fields)
+    return entry._replace(rounding=(entry.rounding[0], entry.rounding[1]))
+
+
+def _held(table: Table, key: str) -> Any:
+    """Return the plain value that an entry is about."""
+    number, label = table.holders[key]
+    snapshot = table.snapshot
+    return dict(zip(snapshot.labels_of(number), snapshot.children[number], strict=True))[label]
+
+
+def _is_drawn(here: Any, there: Any) -> bool:
+    """Whether two values are such as a clock or entropy makes."""
+    if isinstance(here, str | pathlib.PurePath):
+        return is_same_shape(str(here), str(there))
+    if isinstance(here, uuid.UUID | datetime.datetime):
+        return True
+    if type(here) is type(there) and type(here) in (int, float):
+        clocks = [time.time() * unit for unit in (1.0, 1e3, 1e6, 1e9)]
+        clocks += [time.perf_counter()] if here > _LEAST_CLOCK and not float(here).is_integer() else []
+        # Both were read within a day before now, in the unit of that clock.
+        return any(max(abs(now - here), abs(now - there)) < _DAY * max(now / time.time(), 1.0) for now in clocks)
+    return False
