@@ -14,10 +14,10 @@ from functools import cached_property, reduce
 from typing import Any, TypeVar
 
 from det_native.heap.edges import OF_DET_NATIVE, Kind, full_name, kind_of, write_new
-from det_native.heap.graft import graft, graft_names
+from det_native.heap.graft import graft_names
 from det_native.heap.kinds.instances import AttributesKind
 from det_native.heap.names import ROOTS
-from det_native.heap.pickling import PLAIN, HeapPickler
+from det_native.heap.pickling import PLAIN, HeapPickler, path_elsewhere
 from det_native.heap.snapshot import Snapshot
 from det_native.heap.stack import run_with_deep_stack
 from det_native.heap.unpacking import HeapUnpickler
@@ -72,8 +72,8 @@ class ValuePickler(HeapPickler):
         if reference is not None:
             return reference
         if cls is str:
-            # The parts of a reference are looked at, too: none may be a path.
-            return ("path", f"={obj}") if obj.startswith(("/", "~/")) and len(obj) < _LONGEST_PATH else None
+            is_path = obj.startswith(("/", "~/")) and len(obj) < _LONGEST_PATH
+            return path_elsewhere(obj) if is_path else None
         if cls in PLAIN:
             return self.put_off(obj) if cls in (set, dict) else None
         kind = kind_of(obj)
@@ -297,12 +297,6 @@ def only_value(content: bytes, place: Callable[[str], str] = str) -> Any:
     """Return the value of a pickle that has one, made anew."""
     (value,) = read_values(content, {}, place)[1].values()
     return value
-
-
-def put_only_state(content: bytes, value: Any) -> bool:
-    """Give an object the state of a pickle that has one; return whether it could take it."""
-    result, sentences = graft(value, only_value(content))
-    return result is value and not sentences
 
 
 def check_values(content: bytes) -> None:
