@@ -17,7 +17,7 @@ from det_native.capture.never_sent import BUILT_AGAIN, never_sent
 from det_native.capture.secrets import looks_secret, text_of_bytes
 from det_native.capture.value_formats import Encoded, human_size, size_of, tells_content, texts_in, type_name
 from det_native.capture.value_formats import encode as encode_plain
-from det_native.heap.values import code_at, left_out, write_values
+from det_native.heap.values import code_at, stand_in, write_values
 
 NO_LIMIT = 1 << 62
 _CODE = type | types.FunctionType
@@ -164,7 +164,7 @@ class _Packing:
             return self._reference(part)
         except CannotSendError as error:
             if self.leaves_out:
-                return left_out(str(error))
+                return stand_in(str(error))
             raise
 
     def _reference(self, part: Any) -> Any:

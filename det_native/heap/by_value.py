@@ -7,14 +7,14 @@ import os
 import pickle
 import sys
 import types
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 from det_native.heap.compare import Table
 from det_native.heap.edges import KEPT, Kind, Missing, kind_of
 from det_native.heap.kinds.functions import READS
 from det_native.heap.packing import Output
-from det_native.heap.pickling import HeapPickler
+from det_native.heap.pickling import HeapPickler, path_elsewhere
 from det_native.heap.snapshot import Snapshot
 from det_native.heap.stack import run_with_deep_stack
 from det_native.heap.undo import size_of
@@ -57,15 +57,16 @@ def pack_roots(table: Table, limit: int, *, folder: str) -> bytes:
     return pickle.dumps((sys.version_info[:2], pickler.ways, output.parts), protocol=5) if output.parts else b""
 
 
-def unpack_roots(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
+def unpack_roots(data: bytes, place: Callable[[str], str] = str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the roots that :func:`pack_roots` has packed, and names which functions of theirs read.
 
-    Code of another version of Python is left out.
+    Code of another version of Python is left out. `place` gives the path that is used here instead of one elsewhere.
     """
     python, ways, parts = pickle.loads(data)
     names: dict[str, Any] = {"__name__": "__main__", "__builtins__": __builtins__}
     snapshot = Snapshot({"namespace": (names, KEPT)})
     unpickler = _Unpickler(io.BytesIO(b"".join(parts)), snapshot, reopen=False)
+    unpickler.place = place
     unpickler.reads_code = python == sys.version_info[:2]
     unpickler.follow(ways, exact=True, exact_there=True)
     given, read = run_with_deep_stack(unpickler.load_all)
@@ -108,6 +109,8 @@ class _Pickler(HeapPickler):
             return "at", self.way(1)
         if type(obj) is str and obj in self._secrets:
             return "missing", "secret"
+        if type(obj) is str and obj.startswith(("/", "~/")) and not obj.startswith(self._folder):
+            return path_elsewhere(obj)
         reference = super().persistent_id(obj)
         # What belongs to its process stays as it is there.
         return ("missing", kind_of(obj).stays) if reference == ("none", "") else reference
@@ -118,6 +121,10 @@ class _Pickler(HeapPickler):
 
 class _Unpickler(HeapUnpickler):
     reads_code = True
+    place: Callable[[str], str] = staticmethod(str)
+
+    def persistent_load(self, reference: Any) -> Any:
+        return self.place(reference[1][1:]) if reference[0] == "path" else super().persistent_load(reference)
 
     def make(self, function: Any, *arguments: Any) -> Any:
         if function is types.CodeType and not self.reads_code:

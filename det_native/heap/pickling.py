@@ -141,6 +141,14 @@ def reopened(obj: Any, reopen: Reopen | None) -> Any:
         return NotImplemented
 
 
+def path_elsewhere(path: str) -> tuple[str, str]:
+    """Return what stands for a path of which the reader has another one.
+
+    The parts of a reference are looked at, too: none may be a path.
+    """
+    return "path", f"={path}"
+
+
 def _hashes_state(held: Any) -> bool:
     """Whether members of a set, or keys of a dict, compute their hash, for which they have to have their state."""
     return any(type(cls.__hash__) is types.FunctionType for cls in {*map(type, held)})

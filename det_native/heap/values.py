@@ -14,10 +14,10 @@ from functools import cached_property, reduce
 from typing import Any, TypeVar
 
 from det_native.heap.edges import OF_DET_NATIVE, Kind, full_name, kind_of, write_new
-from det_native.heap.graft import graft, graft_names
+from det_native.heap.graft import graft_names
 from det_native.heap.kinds.instances import AttributesKind
 from det_native.heap.names import ROOTS
-from det_native.heap.pickling import PLAIN, HeapPickler
+from det_native.heap.pickling import PLAIN, HeapPickler, path_elsewhere
 from det_native.heap.snapshot import Snapshot
 from det_native.heap.stack import run_with_deep_stack
 from det_native.heap.unpacking import HeapUnpickler
@@ -48,7 +48,7 @@ def code_at(path: str) -> tuple[str, str]:
     return "code", path
 
 
-def left_out(what: str) -> tuple[str, str]:
+def stand_in(what: str) -> tuple[str, str]:
     """Return what stands for an object that stays behind: what is in its place there keeps its state."""
     return "missing", what
 
@@ -72,15 +72,15 @@ class ValuePickler(HeapPickler):
         if reference is not None:
             return reference
         if cls is str:
-            # The parts of a reference are looked at, too: none may be a path.
-            return ("path", f"={obj}") if obj.startswith(("/", "~/")) and len(obj) < _LONGEST_PATH else None
+            is_path = obj.startswith(("/", "~/")) and len(obj) < _LONGEST_PATH
+            return path_elsewhere(obj) if is_path else None
         if cls in PLAIN:
             return self.put_off(obj) if cls in (set, dict) else None
         kind = kind_of(obj)
         if not kind.stays or _pickles_itself(obj, kind):
             return None
         self.missing.append((obj, kind.stays, False))
-        return left_out(kind.stays)
+        return stand_in(kind.stays)
 
     def reducer_override(self, obj: Any) -> Any:
         kind = kind_of(obj)
@@ -229,8 +229,8 @@ class ValueUnpickler(HeapUnpickler):
         return super().persistent_load(reference)
 
     def find_class(self, module: str, name: str) -> Any:
-        found = pickle.Unpickler.find_class(self, module, name)
-        return _write_with_missing if found is write_new else found
+        definition = pickle.Unpickler.find_class(self, module, name)
+        return _write_with_missing if definition is write_new else definition
 
 
 def _write_with_missing(obj: Any, values: Mapping[Any, Any]) -> None:
@@ -297,12 +297,6 @@ def only_value(content: bytes, place: Callable[[str], str] = str) -> Any:
     """Return the value of a pickle that has one, made anew."""
     (value,) = read_values(content, {}, place)[1].values()
     return value
-
-
-def put_only_state(content: bytes, value: Any) -> bool:
-    """Give an object the state of a pickle that has one; return whether it could take it."""
-    result, sentences = graft(value, only_value(content))
-    return result is value and not sentences
 
 
 def check_values(content: bytes) -> None:

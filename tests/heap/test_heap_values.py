@@ -111,6 +111,23 @@ def test_a_structure_of_any_depth_travels() -> None:
     assert depth == 20_000
 
 
+class Opened(Thing):
+    """Has a file open, and says how it is pickled without it."""
+
+    def __getstate__(self) -> Any:
+        return {"path": self.path}
+
+    def __setstate__(self, state: Any) -> None:
+        self.path, self.again = state["path"], True
+
+
+def test_a_class_says_how_its_objects_are_pickled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Opened, "__module__", "__main__")
+    with (tmp_path / "x").open("w") as file:
+        content = written({"a": Opened(path="x", file=file)})
+    assert vars(read_values(content, {"Opened": Opened})[1]["a"]) == {"path": "x", "again": True}
+
+
 class Reduces(Thing):
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise RuntimeError("no")

@@ -39,8 +39,8 @@ class Comparison:
     payload : FitCall or TorchCall
     read_blob : callable
         Gives the content of a blob by its hash.
-    placed : callable
-        Gives a value that travelled with the paths that are here.
+    place : callable
+        Gives the path that is used here instead of one in a value that travelled.
     folder : Path or None
         That of the user's files; the working directory by default.
 
@@ -57,13 +57,13 @@ class Comparison:
         proof: CallProof,
         payload: Any,
         read_blob: Callable[[str], bytes],
-        placed: Callable[[Any], Any],
+        place: Callable[[str], str],
         folder: Path | None,
     ) -> None:
         self._folder = str(folder or Path.cwd())
         assert proof.table is not None
         known = json.loads(zlib.decompress(read_blob(proof.table.sha256)))
-        self._proof, self._payload, self._read_blob, self._placed = proof, payload, read_blob, placed
+        self._proof, self._payload, self._read_blob, self._place = proof, payload, read_blob, place
         self._names: dict[str, str] = known["names"]
         self._early_keys = frozenset(known["early"])
         self._there = {key: _entry(fields) for key, fields in known["entries"].items()}
@@ -164,9 +164,7 @@ class Comparison:
 
     def _notebooks_table(self) -> Table:
         assert self._proof.inputs is not None
-        given, names = unpack_roots(self._read_blob(self._proof.inputs.sha256))
-        given = self._placed(given)
-        names.update({name: self._placed(value) for name, value in names.items() if name[:2] != "__"})
+        given, names = unpack_roots(self._read_blob(self._proof.inputs.sha256), self._place)
         return Table(given, names, folder=self._folder)
 
     def _has_travelled(self, key: str, theirs: Table) -> bool:

@@ -64,8 +64,8 @@ class InputCheck:
         Takes rows for the report of the experiment.
     before : callable
         Is called before the comparison.
-    placed : callable
-        Gives a value that travelled with the paths that are here.
+    place : callable
+        Gives the path that is used here instead of one in a value that travelled.
     widened : str
         What differed with the program that this one has replaced; empty if it is the first.
     folder : Path, optional
@@ -89,7 +89,7 @@ class InputCheck:
         fresh: bool = True,
         add_rows: Callable[[list[CaptureRow]], object] = lambda rows: None,
         before: Callable[[], object] = lambda: None,
-        placed: Callable[[Any], Any] = lambda value: value,
+        place: Callable[[str], str] = str,
         widened: str = "",
         folder: Path | None = None,
     ) -> None:
@@ -103,7 +103,7 @@ class InputCheck:
         self._fresh = fresh
         self._add_rows = add_rows
         self._before = before
-        self._placed = placed
+        self._place = place
         self._widened = widened
 
     def put_clock_values(self, payload: Any) -> None:
@@ -142,7 +142,7 @@ class InputCheck:
                 logger.warning("%s", sentence)
             return
         try:
-            job = Comparison(self._proof, payload, self._read_blob, self._placed, self._folder)
+            job = Comparison(self._proof, payload, self._read_blob, self._place, self._folder)
             job.choose(is_exact=self.is_exact, is_fresh=self._fresh)
             right, wrong = job.put_right()
         except Exception as error:  # noqa: BLE001 (comparing may fail, and keeps nothing from being trained)
@@ -252,7 +252,7 @@ def input_check(
     read_blob: Callable[[str], bytes],
     add_rows: Callable[[list[CaptureRow]], object],
     before: Callable[[], object] = lambda: None,
-    placed: Callable[[Any], Any] = lambda value: value,
+    place: Callable[[str], str] = str,
     folder: Path | None = None,
 ) -> InputCheck | None:
     """Return what compares the inputs of this attempt; None where nothing is known of them, or nobody wants it.
@@ -273,7 +273,7 @@ def input_check(
         fresh=job.resume is None and job.warm_start is None,
         add_rows=add_rows,
         before=before,
-        placed=placed,
+        place=place,
         widened=job.bundle.widened,
         folder=folder,
     )

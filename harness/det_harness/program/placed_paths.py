@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import io
 import os
 import sys
 import types
@@ -12,10 +11,8 @@ from contextlib import contextmanager
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
-from typing import Any
 
 from det_native.capture.program_paths import constant_names, place_of, put_places
-from det_native.heap.values import only_value, write_values
 from det_native.schema.manifests import BundleManifest
 
 
@@ -42,13 +39,6 @@ class PlacedPaths:
         if word.startswith("-") and equals:
             return f"{name}={self._place(value)}"
         return self._place(word)
-
-    def value(self, value: Any) -> Any:
-        """Return a value that travelled with the paths that are there."""
-        if not self._places:
-            return value
-        stream, _ = write_values({"value": value}, io.BytesIO)
-        return only_value(stream.getvalue(), self.path_in_value)
 
     def _place(self, text: str) -> str:
         found = place_of(text, self._places)

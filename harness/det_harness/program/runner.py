@@ -194,11 +194,11 @@ class ProgramRunner:
     def _bind(self, entries: Iterable[ValueEntry]) -> None:
         bound, names = [*entries], vars(self.module)
         with rng.preserved():  # a model that is built for its weights draws
-            bind(bound, names, self._read_blob, self._places.path_in_value)
+            bind(bound, names, self._read_blob, self.place)
 
-    def placed(self, value: Any) -> Any:
-        """Return a value that travelled, with the paths of the notebook's folder as they are here."""
-        return self._places.value(value)
+    def place(self, path: str) -> str:
+        """Return the path that is used here instead of one in a value that travelled."""
+        return self._places.path_in_value(path)
 
     def _set_streams(self, index: int) -> None:
         """Have a cell draw the random numbers that it drew in the notebook, and make up the same names.

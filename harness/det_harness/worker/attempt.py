@@ -256,9 +256,9 @@ class TrialRun:
             )
             before = ComparedElsewhere(pending, self._must_stop).wait
             return input_check(
-                job, title, blobs.read, self._reporter.rows, before, placed=runner.placed, folder=self._work
+                job, title, blobs.read, self._reporter.rows, before, place=runner.place, folder=self._work
             )
-        return input_check(job, title, blobs.read, self._reporter.rows, placed=runner.placed, folder=self._work)
+        return input_check(job, title, blobs.read, self._reporter.rows, place=runner.place, folder=self._work)
 
     def _checkpoints(self) -> TrialCheckpoints:
         job = self._job
