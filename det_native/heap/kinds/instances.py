@@ -30,7 +30,7 @@ from det_native.heap.edges import (
 from det_native.heap.ownership import CAN_GO_ON, is_users
 
 CLASS = "__class__"
-_MOST_PARTS = 2_000  # of what an object is pickled by
+_MOST_PARTS = 300  # of what an object is pickled by
 # Flags of classes of which the sources of CPython say: made by a class statement; not to be changed.
 _HEAP = 1 << 9
 _IMMUTABLE = 1 << 8
@@ -307,6 +307,7 @@ class _Parts:
         self._room = _MOST_PARTS
 
     def text(self, part: Any) -> str:
+        """Return one part as a text."""
         self._room -= 1
         cls = type(part)
         if cls in (bytes, bytearray):
