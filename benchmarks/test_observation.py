@@ -36,7 +36,7 @@ print(summary_{number}(notes_{number}))
 """
 
 _CALL = """
-context = det.experimental.pytorch.init(config, show="none")
+context = det.experimental.pytorch.init(config, show="none", wait=False)
 model = context.wrap_model(torch.nn.Linear(4, 1))
 optimizer = context.wrap_optimizer(torch.optim.SGD(model.parameters(), lr=0.1))
 begin = time.perf_counter()

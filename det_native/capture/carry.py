@@ -15,12 +15,11 @@ from typing import Any
 
 from det_native.capture.never_sent import BUILT_AGAIN, never_sent
 from det_native.capture.secrets import looks_secret, text_of_bytes
-from det_native.capture.value_formats import Encoded, human_size, size_of, texts_in, type_name
+from det_native.capture.value_formats import Encoded, human_size, size_of, tells_content, texts_in, type_name
 from det_native.capture.value_formats import encode as encode_plain
 from det_native.heap.values import code_at, left_out, write_values
 
 NO_LIMIT = 1 << 62
-_ATOMS = frozenset({int, float, bool, complex, type(None)})
 _CODE = type | types.FunctionType
 _FAILURES = (
     *(pickle.PicklingError, TypeError, AttributeError, NotImplementedError, RecursionError, ValueError, RuntimeError),
@@ -147,12 +146,13 @@ class _Packing:
     code: set[str] = field(default_factory=set)
     modules: set[str] = field(default_factory=set)
     seen: set[str] = field(default_factory=set)
+    harmless: set[type] = field(default_factory=set)  # classes of which each object may travel
     holds_model: bool = False
 
     def look(self, part: Any) -> Any:
         """Return the reference that is pickled in place of an object, having looked whether it may travel."""
         kind = type(part)
-        if kind in _ATOMS:
+        if kind in self.harmless:
             return None
         if not self.checked:
             _refuse_secrets(self.name, part)
@@ -174,7 +174,10 @@ class _Packing:
         if what and what not in BUILT_AGAIN:
             raise _refused_kind(part, what)
         self.holds_model |= bool(what)
-        self._note(part.__name__ if isinstance(part, types.ModuleType) else type(part).__module__)
+        kind = type(part)
+        self._note(part.__name__ if isinstance(part, types.ModuleType) else kind.__module__)
+        if not issubclass(kind, dict | bytearray | types.ModuleType) and not tells_content(kind):
+            self.harmless.add(kind)
         return None
 
     def _note(self, module: object) -> None:

@@ -44,10 +44,10 @@ def why_it_stays(execution: Execution, log: ExecutionLog, namespace: Mapping[str
     calls = [call for call in log.calls if call.running == execution.index and call.kind != "init"]
     if not all(map(has_come_home, calls)):
         return TRAINED
-    if log.executions[execution.index].trained:
+    if log.executions[execution.index].seen.trained:
         return "trained while TensorFlow had no seed"
-    if execution.outside and not _removes_what_cells_made(execution, log):
-        kind, _, what = execution.outside[0].partition(": ")
+    if execution.logged.seen.outside and not _removes_what_cells_made(execution, log):
+        kind, _, what = execution.logged.seen.outside[0].partition(": ")
         return f"{_DONE[kind]} ({what})"
     bound = execution.effects.bound if execution.effects is not None else frozenset()
     size = sum(size_of(namespace[name]) or 0 for name in bound & namespace.keys())
@@ -61,21 +61,21 @@ def _removes_what_cells_made(execution: Execution, log: ExecutionLog) -> bool:
 
     The worker makes these files too, in its own folder; an absolute path may lead to the notebook's files.
     """
-    actions = [action.partition(": ") for action in execution.outside]
+    actions = [action.partition(": ") for action in execution.logged.seen.outside]
     if any(kind not in ("delete", "move") or os.path.isabs(path) for kind, _, path in actions):
         return False
-    seen = log.executions[execution.index].paths
+    seen = log.executions[execution.index].seen.paths
     gone = {os.path.realpath(path) for _, _, path in actions}
     gone |= {path for path in seen.writes() if not os.path.lexists(path)} if seen is not None else set()
-    before = [logged for logged in log.executions[: execution.index] if not logged.outside]
-    paths = [logged.paths for logged in before if logged.paths is not None and seconds_of(logged) < _QUICK]
+    before = [logged for logged in log.executions[: execution.index] if not logged.seen.outside]
+    paths = [logged.seen.paths for logged in before if logged.seen.paths is not None and seconds_of(logged) < _QUICK]
     made = {path for seen in paths for path, was_there in seen.in_order() if not was_there}
     return not any(path not in made or os.path.lexists(path) for path in gone)
 
 
 def seconds_of(logged: LoggedExecution) -> float:
     """Return how long a cell took, without imports, and without sending trainings and waiting for them."""
-    return max(0.0, (logged.duration or 0.0) - logged.importing - logged.elsewhere)
+    return max(0.0, (logged.time.duration or 0.0) - logged.time.importing - logged.time.elsewhere)
 
 
 def secret_lines(source: str, consent: Collection[str]) -> frozenset[int]:
@@ -87,7 +87,7 @@ def secret_lines(source: str, consent: Collection[str]) -> frozenset[int]:
 
 def needs_large_files(step: Step, log: ExecutionLog, root: Path, context: Path | None) -> str:
     """Return that what runs again of a cell needs large files, if it does."""
-    paths = log.executions[step.run].paths if step.kind != "settings" else None
+    paths = log.executions[step.run].seen.paths if step.kind != "settings" else None
     may_read = paths is not None and any(True for _ in paths.reads())
     if not (may_read or _may_need_files(step.source)):
         return ""

@@ -94,7 +94,7 @@ class CellCapture:
         self.runs = self._runs()
         self.values = ValuesToSend(self.request.values, self.namespace, self.executions, self.runs, self.log.sharing)
         self.runs = [
-            replace(run, drawn=self.values.drawn(run)) if index != self.calling and logged.drew else run
+            replace(run, drawn=self.values.drawn(run)) if index != self.calling and logged.seen.drew else run
             for index, (run, logged) in enumerate(zip(self.runs, self.log.executions, strict=False))
         ]
         libraries = {name: value for name, value in self.namespace.items() if _is_of_library(value)}
@@ -197,7 +197,7 @@ class CellCapture:
             )
         for index, forced in self.plan.forced.items():
             name = forced.name if forced is not None else ""
-            if name in self.log.executions[index].trained:
+            if name in self.log.executions[index].seen.trained:
                 error = self.values.errors.get(name)
                 self.problems.append(trained_unseeded_problem(name, self.executions[index], error))
         for index, why in self.plan.left.items():
@@ -248,7 +248,7 @@ class CellCapture:
             cells.append(
                 Cell(
                     number=logged.number,
-                    cell_id=logged.cell_id,
+                    cell_id=logged.front_end.cell_id,
                     source=step.source,
                     reason="makes the call" if step.run == self.calling else reason,
                     optional_from=step.optional_from,
@@ -294,7 +294,7 @@ class CellCapture:
     def _streams(self, included: list[int]) -> list[CapturedStreams]:
         """Return the states before each cell that has drawn: others, which stay behind, may have drawn before it."""
         states = [
-            (place, step.run, self.log.executions[step.run].streams)
+            (place, step.run, self.log.executions[step.run].seen.streams)
             for place, step in enumerate(self.plan.steps)
             if step.kind != "settings"
         ]
@@ -358,12 +358,12 @@ class CellCapture:
             if index != self.calling:
                 others = [call for call in self.log.calls if not has_come_home(call)]
                 self.warnings.extend(training_warning(execution, step.source, others))
-            if index != self.calling or logged.duration is not None:
+            if index != self.calling or logged.time.duration is not None:
                 self.warnings.extend(risk_warnings(logged, execution, *self._forced(index)))
         settings = {step.run for step in self.plan.steps if step.kind == "settings"}
         for index, why in self.plan.left.items():
             if why != NOTHING:
-                duration = self.log.executions[index].duration
+                duration = self.log.executions[index].time.duration
                 undone = done_for_effect(self.runs[index].source, self.libraries, self.standard)
                 capture.notes.rows.append(stays_row(self.executions[index], duration, why, index in settings, undone))
         for index, drawn in sorted(self.plan.unlike.items()):
@@ -375,7 +375,7 @@ class CellCapture:
         for execution in self.executions:
             capture.requirements.extend(transform(execution.succeeded).requirements)
         capture.requirements = list(dict.fromkeys(capture.requirements))
-        early = [e for e in (self.log.executions[i] for i in included) if not e.recorded]
+        early = [e for e in (self.log.executions[i] for i in included) if not e.ending.recorded]
         if early:
             self.warnings.append(early_warning([each.number for each in early]))
 
@@ -389,7 +389,7 @@ class CellCapture:
 
 
 def _seconds_here(logged: LoggedExecution) -> float:
-    return (logged.duration or 0.0) - logged.elsewhere
+    return (logged.time.duration or 0.0) - logged.time.elsewhere
 
 
 def _is_of_library(value: object) -> bool:

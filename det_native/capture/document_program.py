@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from det_native.capture.bindings import imports_in
 from det_native.capture.call import with_includes
@@ -14,22 +13,20 @@ from det_native.capture.document_names import missing_problem
 from det_native.capture.execution import Execution, Facts
 from det_native.capture.explain import stays_row
 from det_native.capture.explain_secrets import secret_problems, secret_rows
+from det_native.capture.log import FrontEnd, LoggedExecution
 from det_native.capture.model import Capture
 from det_native.capture.program.choose import choose
-from det_native.capture.program.records import Plan, Run, Travel, Value
+from det_native.capture.program.records import Plan, Run, Travel
 from det_native.capture.program.runs import runs_of
 from det_native.capture.program_files import add_files
 from det_native.capture.reads import reads_of
 from det_native.capture.request import Request
 from det_native.capture.stars import star_names
 from det_native.capture.syntax import tree_of
-from det_native.capture.values_to_send import ValuesToSend
+from det_native.capture.transform import Transformed
 from det_native.errors import Problem
-from det_native.schema.manifests import CallSite, Cell, Program
+from det_native.schema.manifests import Cell, Program
 from det_native.schema.rest import CaptureRow
-
-#: Gives the place of the call, and of its ``init()``, in the cells that are sent.
-Sites = Callable[[Sequence[int]], tuple[CallSite | None, CallSite | None]]
 
 
 @dataclass
@@ -47,15 +44,8 @@ class Collected:
     problems: list[Problem] = field(default_factory=list)
 
 
-def collect_document(
-    document: Document,
-    request: Request,
-    folder: Path,
-    *,
-    sites: Sites | None = None,
-    namespace: Mapping[str, Any] | None = None,
-) -> Collected:
-    """Return what the call of a document sends. Nothing of it is run or imported.
+def collect_document(document: Document, request: Request, folder: Path) -> Collected:
+    """Return what the call of a document sends, by its text. Nothing of it is run or imported.
 
     Parameters
     ----------
@@ -64,25 +54,19 @@ def collect_document(
         What the call asks for.
     folder : Path
         The notebook's folder.
-    sites : callable, optional
-        Where the calls were made, once the cells have run; by default as the text says.
-    namespace : mapping, optional
-        What the names hold at the call; without it, rows say which values would be sent.
     """
-    return _Collector(document, request, folder, namespace).collect(sites or document.sites)
+    return _Collector(document, request, folder).collect()
 
 
 class _Collector:
-    def __init__(self, document: Document, request: Request, folder: Path, namespace: Mapping[str, Any] | None) -> None:
+    def __init__(self, document: Document, request: Request, folder: Path) -> None:
         self.document, self.request, self.folder = document, request, folder
         self.problems: list[Problem] = []
         self.warnings = [*_warnings(document, request.values), *_unwritten(document, folder)]
         self.executions, self.runs, self.unknown = _runs(document)
-        self.values = ValuesToSend(request.values, namespace, self.executions, self.runs)
 
-    def collect(self, sites: Sites) -> Collected:
+    def collect(self) -> Collected:
         document = self.document
-        self.values.declare(self.problems, self.warnings)
         plan = self._plan()
         sent = [step.run for step in plan.steps]
         reasons = {at: f"settings only: {plan.left[at]}" if at in plan.left else self._reason(at) for at in sent}
@@ -96,7 +80,7 @@ class _Collector:
             )
             for step in plan.steps
         )
-        call, init = sites(sent)
+        call, init = document.sites(sent)
         framework, prompts = self.request.framework, document.prompts
         capture = Capture(
             Program(kind="cells", framework=framework, cells=cells, call=call, init=init, prompts=prompts)
@@ -112,14 +96,12 @@ class _Collector:
             capture.notes.rows.append(stays_row(self.executions[at], None, "makes only what values= sends", False, ()))
         titles = {document.mark(at): document.label(at) for at in sent}
         roots = [self.request.context_dir or self.folder, self.folder]
-        modules = [(module, "") for one in self.values.encoded.values() for module in sorted(one.modules)]
-        files = add_files(capture, sources, self.request, roots, self.folder, titles=titles, of_values=modules)
+        files = add_files(capture, sources, self.request, roots, self.folder, titles=titles)
         with_includes(capture, self.request)
         self.problems.extend(files.problems)
-        capture.values = self.values.captured(plan, sent)
         note = "declared; its size is known when the cells have run"
-        for value in (value for value in plan.values if value.name not in self.values.encoded):
-            capture.notes.rows.append(CaptureRow(what=value.name, how="value", size=0, status="new", note=note))
+        for name in self.request.values:
+            capture.notes.rows.append(CaptureRow(what=name, how="value", size=0, status="new", note=note))
         for one in plan.refusals:
             if one.maker is not None or not self.unknown:
                 maker = (one.maker, self.runs[one.maker].never) if one.maker is not None else None
@@ -132,33 +114,20 @@ class _Collector:
     # Which cells.
 
     def _plan(self) -> Plan:
-        names = self.values.declared
-        lost = set[str]().union(*(run.lost for run in self.runs))
-        # Nobody has seen whether a cell changes what it reads: its value is right at the call only.
-        self.runs = [
-            replace(
-                run,
-                wanted=run.wanted or (bool(run.source) and not (run.bound and run.bound <= names)),
-                changed=run.changed if run is self.runs[-1] else frozenset((names - lost) & run.reads.keys()),
-            )
-            for run in self.runs
-        ]
+        names = set(self.request.values)
+        wanted = [run.wanted or (bool(run.source) and not (run.bound and run.bound <= names)) for run in self.runs]
+        self.runs = [replace(run, wanted=one) for run, one in zip(self.runs, wanted, strict=True)]
         read = {n for run in self.runs for n, one in run.reads.items() if one.certain or len(one.path) > 1}
         trees = [tree_of(run.source) for run in self.runs]
         imported = {one.name for tree in trees for statement in tree.body for one in imports_in(statement)}
         away = Travel(refused="only what values= names is sent by value")
-        plan = choose(
+        return choose(
             self.runs,
-            lambda name: self.values.travels.get(name, Travel()) if name in names else away,
+            lambda name: Travel() if name in names else away,
             present=read | names,
             modules=imported,
             declared=[*names],
         )
-        needed = [(value.name, value.before) for value in plan.values]
-        needed += [(name, self.document.call.running) for name in sorted(names - dict(needed).keys())]
-        # Nobody has seen which cell makes it what it is: the report names the one that needs it.
-        plan.values = [Value(name, user, maker=user) for name, user in needed]
-        return plan
 
     def _reason(self, at: int) -> str:
         if at == self.document.call.running:
@@ -174,8 +143,10 @@ def _runs(document: Document) -> tuple[list[Execution], list[Run], bool]:
     for at, cell in enumerate(document.cells[: document.call.running + 1]):
         language = "is not valid Python" if at in document.invalid else cell.python.language
         source = cell.python.source if at in document.above else ""
-        shell = {} if cell.skipped else cell.python.shell
-        executions.append(Execution(at, document.number(at), language, shell, skipped=cell.skipped, source=source))
+        tags = frozenset({"det-skip"} if cell.skipped else ())
+        logged = LoggedExecution(at, document.number(at), cell.source, front_end=FrontEnd(tags=tags))
+        code = Transformed("", shell={} if cell.skipped else cell.python.shell)
+        executions.append(Execution(logged, code, source, language=language))
     codes = [reads_of(one.source) for one in executions if one.source]
     stars = {star: star_names(star[0]) for code in codes for star in code.stars}
     facts = Facts({star: names or frozenset() for star, names in stars.items()})

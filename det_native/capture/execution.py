@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from det_native.capture.log import LoggedExecution
+from det_native.capture.transform import Transformed
 from det_native.capture.watch import Effects
 
 
@@ -14,56 +16,53 @@ class Execution:
 
     Attributes
     ----------
-    index : int
-        Place in the log, from 0.
-    number : int or None
-        What the notebook shows in brackets.
-    language : str or None
-        The cell magic of a cell that is not Python (``%%bash``), None for Python.
-    shell : mapping of name to str
-        Names bound from the shell or by a magic, and the line that does it.
-    magics : tuple of str
-        Magics that run code out of sight (``%run``, ``%store -r``).
-    repeated : frozenset of str
-        Names that code which ran many times may have changed (``%timeit``).
-    failed : bool
-    failed_line : int or None
-        The line at which it failed, if that is known.
-    interrupted : bool
-        It failed because the user has interrupted it.
-    skipped, forced : bool
-        Tagged det-skip or det-include.
-    clears : bool
-        It takes away all names.
-    text : str
-        As the notebook has it.
+    logged : LoggedExecution
+    code : Transformed
+        Its whole text as Python.
     source : str
-        Its Python that can run again, without magics: of a cell that failed, as far as and with the statement that did.
+        What of that can run again, without magics: of a cell that failed, as far as and with the statement that did.
     head : str
         Of a cell that failed: what stands before that statement.
-    effects : Effects or None
-        What was seen of it; None of what ran before anybody looked.
-    outside : tuple of str
-        What it did outside of its process: ``shell: true``.
+    failed_line : int or None
+        The line at which it failed, if that is known.
+    language : str or None
+        The cell magic of a cell that is not Python (``%%bash``), None for Python.
+    repeated : frozenset of str
+        Names that code which ran many times (``%timeit``) may have changed.
     """
 
-    index: int
-    number: int | None
-    language: str | None = None
-    shell: Mapping[str, str] = field(default_factory=dict)
-    magics: tuple[str, ...] = ()
-    repeated: frozenset[str] = frozenset()
-    failed: bool = False
-    failed_line: int | None = None
-    interrupted: bool = False
-    skipped: bool = False
-    forced: bool = False
-    clears: bool = False
-    text: str = ""
+    logged: LoggedExecution
+    code: Transformed
     source: str = ""
     head: str = ""
-    effects: Effects | None = None
-    outside: tuple[str, ...] = ()
+    failed_line: int | None = None
+    language: str | None = None
+    repeated: frozenset[str] = frozenset()
+
+    @property
+    def index(self) -> int:
+        """Place in the log, from 0."""
+        return self.logged.index
+
+    @property
+    def effects(self) -> Effects | None:
+        """What was seen of it; None of what ran before anybody looked."""
+        return self.logged.seen.effects
+
+    @property
+    def failed(self) -> bool:
+        """Whether it failed."""
+        return self.logged.ending.succeeded is False
+
+    @property
+    def skipped(self) -> bool:
+        """Whether it is tagged det-skip."""
+        return "det-skip" in self.logged.front_end.tags
+
+    @property
+    def forced(self) -> bool:
+        """Whether it is tagged det-include."""
+        return "det-include" in self.logged.front_end.tags
 
     @property
     def fails_again(self) -> bool:
@@ -73,17 +72,22 @@ class Execution:
     @property
     def succeeded(self) -> str:
         """The part of its text that ran to its end, magics and all."""
-        return "".join(self.text.splitlines(keepends=True)[: self.head.count("\n")]) if self.failed else self.text
+        text = self.logged.source
+        return "".join(text.splitlines(keepends=True)[: self.head.count("\n")]) if self.failed else text
 
     @property
     def label(self) -> str:
         """``Cell [7]``, as the notebook shows it."""
-        return f"Cell [{self.number}]" if self.number is not None else f"The code run before cell [{self.index + 1}]"
+        return (
+            f"Cell [{self.logged.number}]"
+            if self.logged.number is not None
+            else f"The code run before cell [{self.index + 1}]"
+        )
 
     @property
     def cell(self) -> str:
         """``[7]``, as the report has it; empty where the cell has no number."""
-        return f"[{self.number}]" if self.number is not None else ""
+        return f"[{self.logged.number}]" if self.logged.number is not None else ""
 
 
 @dataclass

@@ -46,16 +46,16 @@ def refusal_problem(
     if refusal.maker is None:
         return _not_made(refusal, path, user, namespace, executions, runs, error)
     name, maker = refusal.name, executions[refusal.maker]
-    if maker is user and user.magics:
+    if maker is user and user.code.hidden:
         return Problem(
             "",
-            f"{user.label} uses `{name}`, and runs `{user.magics[0]}`, which sets it by code that is in no cell.",
+            f"{user.label} uses `{name}`, and runs `{user.code.hidden[0]}`, which sets it by code that is in no cell.",
             "Write that line into a cell of its own, run both, and submit again.",
         )
     why = runs[refusal.maker].never or left.get(refusal.maker) or "does not make it again"
     if maker.skipped:
         remedy = "Remove the tag det-skip from that cell."
-    elif maker.magics or maker.language:
+    elif maker.code.hidden or maker.language:
         remedy = f"Make `{name}` in a cell of Python, or in a module that a cell imports."
     elif refusal.why == GONE and name in runs[-1].touched:
         remedy = "An earlier training in the running cell has changed it: move this call into a cell of its own."
@@ -120,8 +120,8 @@ def _not_made(
 
 
 def _undefined(name: str, by: str, executions: Sequence[Execution]) -> Problem:
-    hidden = [e for e in executions if e.magics or _mentions(e, name)]
-    skipped = [e for e in executions if e.skipped and name in e.text]
+    hidden = [e for e in executions if e.code.hidden or _mentions(e, name)]
+    skipped = [e for e in executions if e.skipped and name in e.logged.source]
     remedy = "Run the cell that defines it, then submit again."
     if skipped:
         return Problem(
@@ -131,15 +131,17 @@ def _undefined(name: str, by: str, executions: Sequence[Execution]) -> Problem:
         )
     why = "the cell was edited or the kernel restarted"
     if hidden:
-        what = hidden[-1].magics[0] if hidden[-1].magics else hidden[-1].language or "exec()"
+        what = hidden[-1].code.hidden[0] if hidden[-1].code.hidden else hidden[-1].language or "exec()"
         why = f"{lower(hidden[-1].label)} runs code that is in no cell, with `{what}`"
         remedy = "Write that code into a cell or import it, then submit again."
     return Problem("", f"`{name}` is used by {by} but no executed cell defines it ({why}).", remedy)
 
 
 def _mentions(execution: Execution, name: str) -> bool:
-    runs_text = "exec(" in execution.text or "eval(" in execution.text or execution.language is not None
-    return runs_text and name in execution.text
+    runs_text = (
+        "exec(" in execution.logged.source or "eval(" in execution.logged.source or execution.language is not None
+    )
+    return runs_text and name in execution.logged.source
 
 
 def _unsendable(
@@ -185,14 +187,14 @@ def never_again_problem(execution: Execution, why: str) -> Problem:
 
 def execution_rows(logged: LoggedExecution, execution: Execution, kind: Kind, reason: str) -> Iterator[CaptureRow]:
     """One row for each cell that runs again: why, and how long it took."""
-    took = f"; took {human_time(logged.duration)}" if logged.duration is not None else "; duration not known"
-    if logged.succeeded is None:
+    took = f"; took {human_time(logged.time.duration)}" if logged.time.duration is not None else "; duration not known"
+    if logged.ending.succeeded is None:
         took = "; running"
-    early = "" if logged.recorded else "; ran before det_native was imported, counted as successful"
+    early = "" if logged.ending.recorded else "; ran before det_native was imported, counted as successful"
     head = ""
     if execution.failed and kind != "settings":
         part = "as far as line" if kind == "until" else "only what stands before line"
-        how = "was interrupted" if execution.interrupted else "failed"
+        how = "was interrupted" if execution.logged.ending.interrupted else "failed"
         head = f"; {part} {execution.failed_line}, which {how}"
     note = f"{reason}{took}{head}{early}"
     what = f"cell {execution.cell}".strip()
@@ -208,7 +210,7 @@ def stays_row(
     reasons = took if took and why == TOOK_LONG else [why, *took]
     kept = ", but for its imports, definitions and plain settings" if has_settings else ""
     if execution.failed_line is not None and not execution.skipped:
-        how = "was interrupted" if execution.interrupted else "failed"
+        how = "was interrupted" if execution.logged.ending.interrupted else "failed"
         reasons.append(f"{how} at line {execution.failed_line}: what it did until then counts")
     what, note = f"cell {execution.cell}".strip(), f"stays behind{kept}: {'; '.join(reasons)}"
     if undone:

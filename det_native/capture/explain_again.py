@@ -96,10 +96,10 @@ def risk_warnings(logged: LoggedExecution, execution: Execution, why: str, remed
     said = {"network": "uses the network", "delete": "deletes files", "shell": "runs a command", "move": "moves files"}
     reasons = []
     least = SECONDS_TOLD if why else SLOW
-    if logged.duration is not None and logged.duration > least and not execution.failed:
-        reasons.append(f"took {human_time(logged.duration)}")
+    if logged.time.duration is not None and logged.time.duration > least and not execution.failed:
+        reasons.append(f"took {human_time(logged.time.duration)}")
     kinds: dict[str, list[str]] = {}
-    for risk in dict.fromkeys(execution.outside):
+    for risk in dict.fromkeys(execution.logged.seen.outside):
         kind, _, what = risk.partition(": ")
         kinds.setdefault(kind, []).append(what)
     reasons += [f"{said[kind]} ({few(what)})" for kind, what in kinds.items()]

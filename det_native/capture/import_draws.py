@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from det_native.process.streams import current_streams
 
 
-class _Execution(Protocol):
+class _Seen(Protocol):
     streams: dict[str, Any] | None
 
 
@@ -20,25 +20,25 @@ class ImportDraws:
     Parameters
     ----------
     running : callable
-        Gives the execution that runs, None if none does.
+        Gives what was seen of the execution that runs, None if none does.
     """
 
-    def __init__(self, running: Callable[[], _Execution | None]) -> None:
+    def __init__(self, running: Callable[[], _Seen | None]) -> None:
         self._running = running
         self._untouched: set[str] = set()
 
     def begin(self) -> None:
         """The import begins: note which streams are where the cell found them, or are not there yet."""
-        execution = self._running()
-        noted = execution.streams if execution is not None else None
+        seen = self._running()
+        noted = seen.streams if seen is not None else None
         if noted is not None:
             now = current_streams()
             self._untouched = {name for name in ("python", "numpy") if now.get(name) == noted.get(name)}
 
     def end(self) -> None:
         """The import has ended: what it has drawn is not the cell's."""
-        execution = self._running()
-        if execution is not None and execution.streams is not None:
+        seen = self._running()
+        if seen is not None and seen.streams is not None:
             now = current_streams()
-            execution.streams |= {name: now[name] for name in self._untouched if name in now}
+            seen.streams |= {name: now[name] for name in self._untouched if name in now}
         self._untouched = set()

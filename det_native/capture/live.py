@@ -19,42 +19,25 @@ def executions_of(log: ExecutionLog, until: int) -> list[Execution]:
 
 
 def _execution(logged: LoggedExecution, transformed: Transformed) -> Execution:
-    failed = logged.succeeded is False
+    failed = logged.ending.succeeded is False
     language = transformed.language
     source = ""
-    if language is None and not transformed.error and (logged.ran or not failed):
+    if language is None and not transformed.error and (logged.ending.ran or not failed):
         source = transformed.source
     elif language is None and transformed.error and not failed:
         language = "syntax that only IPython understands"
-    language = language if source or logged.ran else None
+    language = language if source or logged.ending.ran else None
     failed_line = None
-    if failed and logged.error_line is not None:
-        body = logged.error_in_body or max(logged.files.values(), default=0) > 0
-        failed_line = cell_line(transformed.kernel_lines, logged.source, logged.error_line, body)
+    if failed and logged.ending.error_line is not None:
+        body = logged.ending.error_in_body or max(logged.files.values(), default=0) > 0
+        failed_line = cell_line(transformed.kernel_lines, logged.source, logged.ending.error_line, body)
     divided = Divided("", "")
     if source and failed_line is not None:
-        divided = divide(source, failed_line, refused=logged.refused)
+        divided = divide(source, failed_line, refused=logged.ending.refused)
     if failed:
-        source = divided.head if logged.interrupted else divided.again
-    return Execution(
-        logged.index,
-        logged.number,
-        language,
-        transformed.shell,
-        transformed.hidden,
-        _changed_names(transformed.repeated),
-        failed,
-        failed_line,
-        logged.interrupted,
-        "det-skip" in logged.tags,
-        "det-include" in logged.tags,
-        transformed.clears,
-        logged.source,
-        source,
-        divided.head,
-        logged.effects,
-        logged.outside,
-    )
+        source = divided.head if logged.ending.interrupted else divided.again
+    changed = _changed_names(transformed.repeated)
+    return Execution(logged, transformed, source, divided.head, failed_line, language, changed)
 
 
 def _changed_names(source: str) -> frozenset[str]:

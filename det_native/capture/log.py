@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -64,23 +64,40 @@ class CallRecord:
 
 
 @dataclass
-class LoggedExecution:
-    """One execution of the kernel.
+class FrontEnd:
+    """What the front end says of a cell."""
+
+    cell_id: str | None = None
+    tags: frozenset[str] = frozenset()
+
+
+@dataclass
+class Timing:
+    """When an execution ran.
 
     Attributes
     ----------
-    index : int
-        Place in the log, from 0.
-    number : int or None
-        What the notebook shows in brackets; None for code that is kept out of the history.
-    source : str
-        Raw text, magics and all.
+    started, clock : float or None
+        By the time of day, and by the clock that measures.
     duration : float or None
         Seconds; None while it runs, and where it began before det_native was imported and nothing tells when.
-    importing : float
-        Seconds of these that first imports of modules took.
-    elsewhere : float
-        Seconds of these in which trainings were sent, or waited for.
+    importing, elsewhere : float
+        Seconds of these that first imports of modules took, and in which trainings were sent, or waited for.
+    """
+
+    started: float | None = None
+    clock: float | None = None
+    duration: float | None = None
+    importing: float = 0.0
+    elsewhere: float = 0.0
+
+
+@dataclass
+class Ending:
+    """How an execution ended.
+
+    Attributes
+    ----------
     succeeded : bool or None
         None while it runs.
     recorded : bool
@@ -95,13 +112,28 @@ class LoggedExecution:
         It failed because det_native refused a call, or told how a training has ended: nothing was done by that.
     interrupted : bool
         It failed because the user has interrupted it.
-    files : dict
-        File names of its code objects; 1 for code made of the body of a cell magic, 0 for the whole cell.
+    """
+
+    succeeded: bool | None = None
+    recorded: bool = True
+    ran: bool = True
+    error_line: int | None = None
+    error_in_body: bool = False
+    refused: bool = False
+    interrupted: bool = False
+
+
+@dataclass
+class Seen:
+    """What was seen of an execution.
+
+    Attributes
+    ----------
     streams : dict or None
         The states of the streams of random numbers before it, if it has moved one; see ``streams``. Those of a
         library that it was the first to import are of that moment.
     effects : Effects or None
-        What was seen of it; None of what ran before anybody looked.
+        What it did to values; None of what ran before anybody looked.
     outside : tuple of str
         What it did outside of the process.
     drew : bool
@@ -112,24 +144,6 @@ class LoggedExecution:
         Names of models that it has trained in a way that cannot be repeated; see ``trained``.
     """
 
-    index: int
-    number: int | None
-    source: str
-    cell_id: str | None = None
-    tags: frozenset[str] = frozenset()
-    started: float | None = None
-    duration: float | None = None
-    importing: float = 0.0
-    elsewhere: float = 0.0
-    succeeded: bool | None = None
-    recorded: bool = True
-    ran: bool = True
-    error_line: int | None = None
-    error_in_body: bool = False
-    refused: bool = False
-    interrupted: bool = False
-    files: dict[str, int] = field(default_factory=dict)
-    clock: float | None = None
     streams: dict[str, Any] | None = None
     effects: Effects | None = None
     outside: tuple[str, ...] = ()
@@ -137,10 +151,36 @@ class LoggedExecution:
     paths: PathsSeen | None = None
     trained: frozenset[str] = frozenset()
 
+
+@dataclass
+class LoggedExecution:
+    """One execution of the kernel.
+
+    Attributes
+    ----------
+    index : int
+        Place in the log, from 0.
+    number : int or None
+        What the notebook shows in brackets; None for code that is kept out of the history.
+    source : str
+        Raw text, magics and all.
+    files : dict
+        File names of its code objects; 1 for code made of the body of a cell magic, 0 for the whole cell.
+    """
+
+    index: int
+    number: int | None
+    source: str
+    files: dict[str, int] = field(default_factory=dict)
+    front_end: FrontEnd = field(default_factory=FrontEnd)
+    time: Timing = field(default_factory=Timing)
+    ending: Ending = field(default_factory=Ending)
+    seen: Seen = field(default_factory=Seen)
+
     @property
     def cell(self) -> str:
         """Identity of the cell: its id where the front end gives one, else its text."""
-        return self.cell_id or self.source.strip()
+        return self.front_end.cell_id or self.source.strip()
 
 
 class ExecutionLog:
@@ -193,7 +233,7 @@ class ExecutionLog:
         for module in beginnings():
             first_imports.call_after(module, partial(self._note_beginning, module))
         for framework in known_frameworks():
-            drawn = ImportDraws(lambda: self.running)
+            drawn = ImportDraws(lambda: self.running.seen if self.running is not None else None)
             first_imports.call_around(framework.module, drawn.begin, drawn.end)
         self._take_history()
         self._watch.begin(self.shell.user_ns, self.shell.user_ns_hidden, "")
@@ -223,11 +263,10 @@ class ExecutionLog:
             transformed = parsed[number] if number < len(parsed) else source
             execution = self._append(number, source, transformed)
             execution.files |= dict.fromkeys(compiled.get(without_last_newlines(transformed), ()), 0)
-            execution.recorded = False
             error = errors.get(number)
-            execution.succeeded = error is None
-            execution.ran = error is None or error.get("ename") not in {"SyntaxError", "IndentationError", "TabError"}
-            execution.error_line = told_line(error, number) if error is not None else None
+            ran = error is None or error.get("ename") not in {"SyntaxError", "IndentationError", "TabError"}
+            line = told_line(error, number) if error is not None else None
+            execution.ending = Ending(error is None, recorded=False, ran=ran, error_line=line)
         if self.executions and self.executions[-1].number == last:
             self._take_running(self.executions[-1])
         else:
@@ -241,29 +280,30 @@ class ExecutionLog:
             self._take_running(self._append(None, source, running.get("cell") or source))
 
     def _take_running(self, execution: LoggedExecution) -> None:
-        execution.recorded, execution.succeeded = True, None
-        execution.streams = current_streams()  # what imports det_native does so before it draws, most likely
+        execution.ending = replace(execution.ending, recorded=True, succeeded=None)
+        execution.seen.streams = current_streams()  # what imports det_native does so before it draws, most likely
         metadata = parent_metadata(self.shell)
-        execution.cell_id = metadata.get("cellId")
-        execution.tags |= frozenset(metadata.get("tags") or ())
-        execution.started = time.time()
+        execution.front_end.cell_id = metadata.get("cellId")
+        execution.front_end.tags |= frozenset(metadata.get("tags") or ())
+        execution.time.started = time.time()
         before = seconds_since_request(self.shell) if execution.number == 1 else None
         if before is not None:
-            execution.started -= before
-            execution.clock = time.perf_counter() - before
+            execution.time.started -= before
+            execution.time.clock = time.perf_counter() - before
             # What was imported above det_native is measured by nobody.
             self._imported = first_imports.seconds - (before if has_only_imported(execution.files) else 0.0)
-        execution.paths = self._outside.begin_paths()
+        execution.seen.paths = self._outside.begin_paths()
         self._running.append(execution)
 
     def _note_beginning(self, module: str) -> None:
         """Note the stream of a library that the running cell has just imported: it may draw from it."""
         running = self.running
-        if running is not None and running.streams is not None:
-            running.streams = stream_of(module) | running.streams
+        if running is not None and running.seen.streams is not None:
+            running.seen.streams = stream_of(module) | running.seen.streams
 
     def _append(self, number: int | None, source: str, transformed: str) -> LoggedExecution:
-        execution = LoggedExecution(len(self.executions), number, source, tags=comment_tags(source))
+        execution = LoggedExecution(len(self.executions), number, source)
+        execution.front_end.tags = comment_tags(source)
         execution.files[self._file_name(source, transformed, number or self.shell.execution_count)] = 0
         self.executions.append(execution)
         return execution
@@ -284,19 +324,19 @@ class ExecutionLog:
             return
         execution = self._append(number if stored else None, info.raw_cell, transformed)
         metadata = getattr(info, "cell_meta", None) or parent_metadata(self.shell)
-        execution.cell_id = getattr(info, "cell_id", None) or metadata.get("cellId")
-        execution.tags |= frozenset(metadata.get("tags") or ())
+        execution.front_end.cell_id = getattr(info, "cell_id", None) or metadata.get("cellId")
+        execution.front_end.tags |= frozenset(metadata.get("tags") or ())
         self._running.append(execution)
-        execution.effects = self._watch.begin(self.shell.user_ns, self.shell.user_ns_hidden, info.raw_cell)
-        execution.streams = current_streams()
+        execution.seen.effects = self._watch.begin(self.shell.user_ns, self.shell.user_ns_hidden, info.raw_cell)
+        execution.seen.streams = current_streams()
         self._trainings.begin(self.shell.user_ns)
-        execution.paths = self._outside.begin()
+        execution.seen.paths = self._outside.begin()
         self._imported, self._elsewhere = first_imports.seconds, spent()
-        execution.started, execution.clock = time.time(), time.perf_counter()
+        execution.time.started, execution.time.clock = time.time(), time.perf_counter()
 
     def _observe(self, execution: LoggedExecution, *, ended: bool = False) -> None:
         """Note what the running execution has done until now; what a training call did to values does not count."""
-        before = execution.effects
+        before = execution.seen.effects
         if before is None:
             return
         seen = self._watch.end(self.shell.user_ns, self.shell.user_ns_hidden, execution.source)
@@ -306,7 +346,7 @@ class ExecutionLog:
             seen = seen._replace(process=frozenset())
         if calls and not (ended and all(map(submitted.was_submitted, calls))):
             seen = seen._replace(changed=frozenset(), unclear=frozenset())
-        execution.effects = before.then(seen)
+        execution.seen.effects = before.then(seen)
 
     def before_loading(self) -> None:
         """Look before the result of a training is put in place: what the running cell has done until now is its own."""
@@ -317,40 +357,38 @@ class ExecutionLog:
         """Note what the training of an execution has come to: all that has changed since :meth:`before_loading`."""
         trained = self.executions[index]
         seen = self._watch.renew(self.shell.user_ns, self.shell.user_ns_hidden)
-        if trained.effects is not None:
-            trained.effects = trained.effects.then(seen)
+        if trained.seen.effects is not None:
+            trained.seen.effects = trained.seen.effects.then(seen)
 
     def before_call(self) -> None:
         """Look before a training call: what it changes is no work of its cell."""
         if self.running is not None:
             self._observe(self.running)
-            if self.running.paths is not None:
-                self.running.paths.end()
+            if self.running.seen.paths is not None:
+                self.running.seen.paths.end()
 
     def _after(self, result: Any) -> None:
         execution = self._running.pop() if self._running else None
         if execution is None:
             return
         self._running.clear()
-        if execution.clock is not None:
-            execution.duration = time.perf_counter() - execution.clock
-            execution.importing = first_imports.seconds - self._imported
-            execution.elsewhere = spent() - self._elsewhere
-        execution.succeeded = bool(result is not None and result.success)
-        if execution.effects is not None:
+        if execution.time.clock is not None:
+            execution.time.duration = time.perf_counter() - execution.time.clock
+            execution.time.importing = first_imports.seconds - self._imported
+            execution.time.elsewhere = spent() - self._elsewhere
+        execution.ending.succeeded = bool(result is not None and result.success)
+        if execution.seen.effects is not None:
             self._observe(execution, ended=True)
-        execution.outside, execution.drew = self._outside.end(), self._outside.drew
-        execution.trained = self._trainings.end(self.shell.user_ns)
-        if execution.streams is not None and not _have_moved(execution.streams):
-            execution.streams = None
-        if execution.succeeded or result is None:
+        execution.seen.outside, execution.seen.drew = self._outside.end(), self._outside.drew
+        execution.seen.trained = self._trainings.end(self.shell.user_ns)
+        if execution.seen.streams is not None and not _have_moved(execution.seen.streams):
+            execution.seen.streams = None
+        if execution.ending.succeeded or result is None:
             return
-        execution.ran = result.error_before_exec is None
-        error = result.error_in_exec
-        if error is not None:
-            execution.error_line, execution.error_in_body = top_line(error, execution.files, execution.source)
-        execution.refused = is_own(error)
-        execution.interrupted = isinstance(error, KeyboardInterrupt)
+        error, ran = result.error_in_exec, result.error_before_exec is None
+        line, in_body = top_line(error, execution.files, execution.source) if error is not None else (None, False)
+        interrupted = isinstance(error, KeyboardInterrupt)
+        execution.ending = Ending(False, True, ran, line, in_body, is_own(error), interrupted)
 
 
 def _have_moved(before: dict[str, Any]) -> bool:

@@ -6,7 +6,7 @@ import ast
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from functools import lru_cache
 from string import Formatter
@@ -229,59 +229,41 @@ def _roles(tree: ast.Module, names: Names) -> dict[int, Role]:
     nodes = list(ast.walk(tree))
     bodies = [line for node in nodes if isinstance(node, ast.Try) and node.handlers for line in node.body]
     tried = {id(part) for line in bodies for part in ast.walk(line)}
+    own_lines = [line for line in tree.body if isinstance(line, ast.Expr | ast.Assign)]
+    always = {id(part) for line in own_lines for part in ast.walk(line)}
     roles = {id(value): Role.BOUND for name, value in _bindings(tree)[1] if name in names}
-    calls = [node for node in nodes if isinstance(node, ast.Call)]
-    roles |= {id(path): Role.READ for call in calls if id(call) not in tried for path in _read(call)}
-    roles |= {id(path): Role.ENTERED for call in calls if call_name(call) == "chdir" for path in call.args[:1]}
-    roles |= {id(path): Role.WRITTEN for call in calls for path in _written(call)}
-    return roles | {id(path): Role.MADE for path in _made(tree)}
+    for call in (node for node in nodes if isinstance(node, ast.Call)):
+        role, paths = _use(call)
+        if role is Role.MADE and (id(call) not in always or any(one.arg == "exist_ok" for one in call.keywords)):
+            role = Role.WRITTEN  # it need not be made
+        if role is not Role.READ or id(call) not in tried:
+            roles |= {id(path): role for path in paths}
+    return roles
 
 
-def _read(call: ast.Call) -> list[ast.expr]:
-    """Return the expression for the path that a call reads."""
-    if not _READING.match(call_name(call)):
-        return []
-    receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
-    is_path = receiver is not None and _text(receiver, set()) is not None  # Path("a.txt").read_text()
-    return [receiver] if is_path and receiver is not None else call.args[:1]
-
-
-def _written(call: ast.Call) -> Iterator[ast.expr]:
-    """Yield the expressions of a call that may be paths which it writes to."""
+def _use(call: ast.Call) -> tuple[Role, list[ast.expr]]:
+    """Return what a call does with paths, and the expressions that may be these."""
     name = call_name(call)
-    receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
-    if name == "open":
-        own = receiver is not None and _text(receiver, set()) is not None
-        named = [keyword.value for keyword in call.keywords if keyword.arg == "mode"]
-        modes = [*call.args[0 if own else 1 :][:1], *named]
-        if any(isinstance(mode, ast.Constant) and set("wax") & set(str(mode.value)) for mode in modes):
-            yield from [receiver] if own and receiver is not None else [*call.args[:1], *_named_paths(call)]
-    elif name in {"mkdir", "makedirs"}:
-        yield from _folders(call)
-    elif name in {"write_text", "write_bytes"} and receiver is not None:
-        yield receiver
-    elif _WRITING.match(name):
-        yield from [*call.args[:2], *_named_paths(call)]
+    receiver = [call.func.value] if isinstance(call.func, ast.Attribute) else []
+    own = [one for one in receiver if _text(one, set()) is not None]  # Path("a.txt").read_text()
+    named = [keyword.value for keyword in call.keywords if keyword.arg in _PATH_KEYWORDS]
+    if name in {"mkdir", "makedirs"}:
+        return Role.MADE, call.args[:1] or receiver
+    if name == "chdir":
+        return Role.ENTERED, call.args[:1]
+    if name in {"write_text", "write_bytes"}:
+        return Role.WRITTEN, receiver
+    if name == "open" and _writes(call, call.args[0 if own else 1 :][:1]):
+        return Role.WRITTEN, own or [*call.args[:1], *named]
+    if _WRITING.match(name):
+        return Role.WRITTEN, [*call.args[:2], *named]
+    return Role.READ, (own or call.args[:1]) if _READING.match(name) else []
 
 
-def _made(tree: ast.Module) -> Iterator[ast.expr]:
-    """Yield the expressions for folders that a tree's own lines make whenever they run, so that none may be there."""
-    lines = [line for line in tree.body if isinstance(line, ast.Expr | ast.Assign)]
-    for call in (node for line in lines for node in ast.walk(line) if isinstance(node, ast.Call)):
-        if not any(one.arg == "exist_ok" for one in call.keywords):
-            yield from _folders(call)
-
-
-def _folders(call: ast.Call) -> list[ast.expr]:
-    """Return the expression for the folder that a call makes."""
-    if call_name(call) not in {"mkdir", "makedirs"}:
-        return []
-    receiver = call.func.value if isinstance(call.func, ast.Attribute) else None
-    return call.args[:1] or ([receiver] if receiver is not None else [])
-
-
-def _named_paths(call: ast.Call) -> list[ast.expr]:
-    return [keyword.value for keyword in call.keywords if keyword.arg in _PATH_KEYWORDS]
+def _writes(call: ast.Call, modes: Sequence[ast.expr]) -> bool:
+    """Whether a call of ``open()`` opens a file to write it."""
+    modes = [*modes, *(keyword.value for keyword in call.keywords if keyword.arg == "mode")]
+    return any(isinstance(mode, ast.Constant) and set("wax") & set(str(mode.value)) for mode in modes)
 
 
 def call_name(call: ast.Call) -> str:

@@ -63,7 +63,7 @@ def _cell(step: Step, log: ExecutionLog) -> Cell:
     logged = log.executions[step.run]
     return Cell(
         number=logged.number,
-        cell_id=logged.cell_id,
+        cell_id=logged.front_end.cell_id,
         source=step.source,
         reason="can run again",
         optional_from=step.optional_from,
@@ -72,7 +72,7 @@ def _cell(step: Step, log: ExecutionLog) -> Cell:
 
 
 def _streams(steps: Sequence[Step], log: ExecutionLog, at: Mapping[int, int], init: int) -> list[CapturedStreams]:
-    states = [(step.run, log.executions[step.run].streams) for step in steps if step.kind != "settings"]
+    states = [(step.run, log.executions[step.run].seen.streams) for step in steps if step.kind != "settings"]
     return [
         CapturedStreams(encoded(state), at[index], in_every_trial=index <= init)
         for index, state in states

@@ -64,7 +64,7 @@ class SeenFiles:
         optional: Mapping[int, int] | None = None,
     ) -> None:
         executions = log.executions if log is not None else []
-        seen = {each.index: each.paths for each in executions if each.paths is not None}
+        seen = {each.index: each.seen.paths for each in executions if each.seen.paths is not None}
         runs = {index: seen[index] for index in sorted(program) if index in seen}
         self.label = label
         self.labels = frozenset(label(index) for index in (*runs, *watched) if index in seen)
@@ -147,7 +147,7 @@ def read_later(log: ExecutionLog, program: Iterable[int]) -> dict[int, tuple[int
     readers: dict[int, tuple[int, str]] = {}
     writers: dict[str, int] = {}
     for index in sorted(program):
-        paths = log.executions[index].paths
+        paths = log.executions[index].seen.paths
         if paths is None:
             continue
         for path in {real_path(path) for kind, path in paths.reads() if kind == "file"}:

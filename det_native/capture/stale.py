@@ -38,12 +38,12 @@ def changed_files(files: Sequence[SourceFile], ran: Mapping[str, LoggedExecution
     """
     for file in files:
         reader = ran.get(file.cell)
-        if reader is None or reader.started is None or reader.paths is None:
+        if reader is None or reader.time.started is None or reader.seen.paths is None:
             continue
         path = os.path.abspath(file.path)
-        before = reader.paths.log.get(("file", path)) or reader.paths.log.get(("write", path))
+        before = reader.seen.paths.log.get(("file", path)) or reader.seen.paths.log.get(("write", path))
         written = file.path.stat()
-        is_later = reader.duration is not None and written.st_mtime > _ended(reader) + CLOCK
+        is_later = reader.time.duration is not None and written.st_mtime > _ended(reader) + CLOCK
         if is_later or (before is not None and before != written.st_mtime_ns):
             yield (
                 f"{file.target} was changed after cell {file.cell} had begun to use it: the worker begins with the "
@@ -52,15 +52,15 @@ def changed_files(files: Sequence[SourceFile], ran: Mapping[str, LoggedExecution
 
 
 def _ended(execution: LoggedExecution) -> float:
-    return (execution.started or 0.0) + (execution.duration or 0.0)
+    return (execution.time.started or 0.0) + (execution.time.duration or 0.0)
 
 
 def _done(execution: LoggedExecution) -> str:
     """Return the lines of a cell that have run to their end."""
-    if execution.succeeded is not False:
+    if execution.ending.succeeded is not False:
         return execution.source
-    before = (execution.error_line or 1) - 1 + execution.error_in_body
-    return "\n".join(execution.source.splitlines()[:before]) if execution.error_line is not None else ""
+    before = (execution.ending.error_line or 1) - 1 + execution.ending.error_in_body
+    return "\n".join(execution.source.splitlines()[:before]) if execution.ending.error_line is not None else ""
 
 
 def _autoreload_is_on(log: ExecutionLog) -> bool:
@@ -79,7 +79,7 @@ def _imported_at(name: str, log: ExecutionLog) -> float | None:
     reloaded: float | None = None
     for execution in log.executions:
         source = _done(execution)
-        ended = (execution.started or log.attached) + (execution.duration or 0.0)
+        ended = (execution.time.started or log.attached) + (execution.time.duration or 0.0)
         if reloads.search(source):
             reloaded = ended
         elif first is None and imports.search(source):

@@ -100,6 +100,11 @@ _SIZES: dict[str, Callable[[Any], int]] = {
 }
 
 
+def tells_content(cls: Any) -> bool:
+    """Whether objects of a class tell their size or their texts."""
+    return (_reader_of_size(cls) or _reader_of_texts(cls)) is not None
+
+
 def texts_in(value: Any) -> Iterator[str]:
     """Yield the texts that an array or a table holds as its content, and not as objects of their own."""
     cls: Any = type(value)

@@ -108,8 +108,8 @@ class Watch:
             made=frozenset(values.keys() - self._known.keys()),
         )
         looked_at: set[str] = set()
-        # What new functions look up is known once they were looked at.
-        while reach := self._reached(source) - looked_at:
+        reach = self._reached(source)
+        while True:
             roots = [self._roots[name] for name in reach if name in self._roots]
             # A value may lie where the one was that the cell has freed.
             freed = [self._roots[name] for name in _bound_by(source) - looked_at if name in self._roots]
@@ -123,6 +123,9 @@ class Watch:
             )
             self._note(values, by_identity)
             looked_at |= reach | bound
+            reach = self._reached(source) - looked_at  # what new functions look up is known now
+            if not reach:
+                break
         effects = effects._replace(unclear=effects.unclear - effects.changed)
         set_before, patched_before = self._process, self._modules
         self._process, self._modules = process_state(), module_attributes(namespace)
@@ -153,8 +156,11 @@ class Watch:
         return frozenset(self._known.keys() - self._roots.keys())
 
     def looked_up(self, name: str) -> frozenset[str]:
-        """Return which names functions in the value of a name look up."""
-        return frozenset(self._look.names_from(self._roots[name])) if name in self._roots else frozenset()
+        """Return which names functions in the value of a name look up, and classes in it: no cell may name them."""
+        if name not in self._roots:
+            return frozenset()
+        names, classes = self._look.names_from(self._roots[name])
+        return frozenset(names | {own for own, identity in classes if self._roots.get(own) == identity})
 
     def sharing(self, name: str, namespace: Mapping[str, Any]) -> frozenset[str]:
         """Return names whose values have objects in common with that of another one, classes aside."""

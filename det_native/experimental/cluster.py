@@ -104,13 +104,11 @@ def submit(
     begun = time.time()
     if named_master(settings.master_url):
         connect(settings.master_url)  # an address that is wrong is told before the work of capturing
-    capture = origin.answers.captured(kind, framework, settings, origin)
-    if capture is None:
-        compared = noted is not None and config.proof == "error"
-        capture = origin.capture(kind, payload, framework, settings, wider=compared)
-        if capture.program.kind == "cells" and noted is not None:  # of a script nothing is used afterwards
-            capture.history.proof, capture.history.proof_values = noted.proof, noted.values
-            capture.notes.warnings += noted.proof.sentences
+    compared = noted is not None and config.proof == "error"
+    capture = origin.capture(kind, payload, framework, settings, wider=compared)
+    if capture.program.kind == "cells" and noted is not None:  # of a script nothing is used afterwards
+        capture.history.proof, capture.history.proof_values = noted.proof, noted.values
+        capture.notes.warnings += noted.proof.sentences
     here = master_name(settings)
     capture.history.earlier = [one for one in capture.history.earlier if one.master == here]
     config = config.with_variables(_variables_here(framework))

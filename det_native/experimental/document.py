@@ -1,4 +1,7 @@
-"""Sends a notebook's document: its Python cells, from the top to the call, as the front end has them, and no values.
+"""Sends a notebook's document: its Python cells, from the top to the call, as the front end has them.
+
+Where these have to run first, in a process of their own, the call is captured there as it is in a notebook's kernel:
+what is quick runs again on the worker, and values of what is slow travel. By its text alone no value travels.
 
 ``python -P -m det_native.experimental.document inspect|submit`` reads one JSON object from stdin and writes one to
 stdout. Run it with the interpreter of the notebook's kernelspec and the notebook's folder as working directory

@@ -11,13 +11,10 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from det_native.capture.log import CallRecord
 from det_native.experimental.arguments import Place
-
-if TYPE_CHECKING:
-    from det_native.capture.model import Capture
 
 R = TypeVar("R")
 ConfigInput = Mapping[str, Any] | str | Path | None
@@ -45,10 +42,6 @@ class AsWritten:
 
     def stand_in(self, record: CallRecord | None) -> Any:
         """Return what a training call gives that is not the one to be submitted; None if the call is to be made."""
-        return None
-
-    def captured(self, *call: Any) -> Capture | None:
-        """Return what the call (kind, framework, settings, origin) sends, where its document tells; else None."""
         return None
 
     def done(self, result: R) -> R:
@@ -93,8 +86,6 @@ class Submission(AsWritten):
     idempotency_key : str or None
     wanted : callable
         Tells of a noted call whether it is the one.
-    capture : callable, optional
-        Captures the call (kind, framework, settings, origin), once it is made; None if none is to be made.
     experiment : Experiment or None
         What was created, once it is.
     """
@@ -103,7 +94,6 @@ class Submission(AsWritten):
     slots: int | None = None
     idempotency_key: str | None = None
     wanted: Callable[[CallRecord], bool] = lambda record: False
-    capture: Callable[..., Capture] | None = None
     experiment: Any = None
 
     def place(self, written: Place) -> Place:
@@ -121,10 +111,6 @@ class Submission(AsWritten):
         from det_harness.program.null_handle import NullHandle
 
         return NullHandle(f"line {record.line}" if record is not None else "an unknown place")
-
-    def captured(self, *call: Any) -> Capture | None:
-        """Return what the document's call sends."""
-        return self.capture(*call) if self.capture is not None else None
 
     def done(self, result: R) -> R:
         """Keep the experiment.

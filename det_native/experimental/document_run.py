@@ -5,29 +5,22 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from det_native.capture.calls import cell_line
 from det_native.capture.document import Document
-from det_native.capture.document_program import collect_document
 from det_native.capture.log import CallRecord, ExecutionLog, install
-from det_native.capture.model import Capture
-from det_native.capture.request import HEADLINE as CANNOT_SEND
-from det_native.capture.script import capture_script
 from det_native.capture.sites import site_in_cells
 from det_native.capture.transform import transform
 from det_native.client.handles import Experiment
 from det_native.errors import CaptureError, DetError, Problem
 from det_native.experimental.document_place import AsWritten, Submission, answer
-from det_native.experimental.document_plan import request_of
 from det_native.experimental.document_request import Request
-from det_native.experimental.origin import Origin
 from det_native.experimental.scheduled import Scheduled
-from det_native.experimental.settings import Settings
-from det_native.schema.manifests import CallKind, CallSite, Framework
+from det_native.schema.manifests import CallSite
 
 HEADLINE = "The cells above the call were run first, in a process of their own, and that failed:"
 _SHOWN_BYTES = 4000
@@ -51,9 +44,7 @@ def run_document(document: Document, request: Request, folder: Path) -> Experime
         Whatever the call refuses.
     """
     runner = _Runner(document, folder)
-    submission = Submission(
-        request.test, request.slots, request.idempotency_key, wanted=runner.is_the_call, capture=runner.capture
-    )
+    submission = Submission(request.test, request.slots, request.idempotency_key, wanted=runner.is_the_call)
     answer(submission)
     try:
         runner.run(submission)
@@ -88,43 +79,11 @@ class _Runner:
 
     def is_the_call(self, record: CallRecord) -> bool:
         """Whether a call that the cells make is the one that is sent."""
-        wanted = self.document.site(self.document.call, self.document.above)
-        site = self._site(self.document.call.kind, record, self.document.above)
-        return (
-            site is not None
-            and record.kind == self.document.call.kind
-            and wanted is not None
-            and site.model_copy(update={"running_line": None}) == wanted.model_copy(update={"running_line": None})
-        )
-
-    def capture(self, kind: CallKind, framework: Framework, settings: Settings, origin: Origin) -> Capture:
-        """Return what the call sends, now that it is made.
-
-        Raises
-        ------
-        CaptureError
-            With everything that stands in the way.
-        """
-        request = request_of(kind, framework, settings)
-        if settings.command is not None:
-            return capture_script(request, None, settings.command)
-
-        def sites(sent: Sequence[int]) -> tuple[CallSite | None, CallSite | None]:
-            return self._site(kind, origin.record, sent), self._site("init", origin.init, sent)
-
-        names = self.shell.user_ns
-        found = collect_document(self.document, request, self.folder, sites=sites, namespace=names)
-        if found.problems:
-            raise CaptureError(CANNOT_SEND, found.problems)
-        return found.capture
-
-    def _site(self, kind: CallKind, record: CallRecord | None, sent: Sequence[int]) -> CallSite | None:
-        """Return where a call was made, in the cells that are sent."""
-        if record is None:
-            return None
-        ran = self.document.above[: len(self.log.executions)]
-        executions = [at for at, index in enumerate(ran) if index in sent]
-        return site_in_cells(kind, record, self.log, executions, [self.folder])
+        kind, above = self.document.call.kind, self.document.above
+        wanted = self.document.site(self.document.call, above)
+        ran = range(min(len(above), len(self.log.executions)))
+        site = site_in_cells(kind, record, self.log, ran, [self.folder]) if record.kind == kind else None
+        return site is not None and wanted is not None and _anywhere(site) == _anywhere(wanted)
 
     def _run_cell(self, index: int) -> Any:
         cell = self.document.cells[index]
@@ -141,7 +100,7 @@ class _Runner:
             raise error
         execution = self.log.executions[-1]
         where = self.document.label(index)
-        line = getattr(error, "lineno", None) if isinstance(error, SyntaxError) else execution.error_line
+        line = getattr(error, "lineno", None) if isinstance(error, SyntaxError) else execution.ending.error_line
         if line is not None:
             lines = transform(execution.source).kernel_lines
             body = max(execution.files.values(), default=0) > 0
@@ -159,6 +118,11 @@ class _Runner:
         return Problem(
             self.document.label(call.running), f"the cells ran, but {self.document.title()} was not made.", remedy
         )
+
+
+def _anywhere(site: CallSite) -> CallSite:
+    """Return a site without the line that runs: a call in a function is the same by whatever line it is made."""
+    return site.model_copy(update={"running_line": None})
 
 
 def _shell() -> Any:

@@ -194,7 +194,8 @@ class Table:
             self._left_out.update(child for child in others if child is not None and snapshot.parents[child] == number)
         if number in self._left_out:
             return
-        fingerprint, links = Fingerprint(), []
+        fingerprint = Fingerprint()
+        links: list[str] = []
         try:
             self._take_own(number, alike, fingerprint, links)
         except Exception:  # noqa: BLE001 (an object of a library may raise anything)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 import types
-from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Mapping, MutableMapping, Sequence
 from operator import is_
 from typing import Any
 
@@ -15,28 +15,17 @@ from det_native.heap.pickling import short
 from det_native.heap.snapshot import Snapshot
 from det_native.heap.stack import run_with_deep_stack
 
-#: The labels that lead from a value to an object in it; those of a mapping of names begin with the name.
-Address = tuple[Any, ...]
-
 _PLAIN = frozenset({tuple, list, dict, set, frozenset})
 #: The number of the names in a snapshot that has only this root.
 _NAMES = 1
 
 
-def graft(
-    there: Any, value: Any, only: Collection[Address] | Callable[[Address], bool] | None = None
-) -> tuple[Any, list[str]]:
+def graft(there: Any, value: Any) -> tuple[Any, list[str]]:
     """Give the objects that `there` leads to the state of those that `value` leads to.
 
     Objects are matched by their address and class. One that matches keeps its identity where its kind can be written,
     so that views, tied weights and optimizers stay what they are; others are replaced in what holds them. `value` is
     used up: its objects are in the result where nothing matches them.
-
-    Parameters
-    ----------
-    there, value : object
-    only : collection of tuple, or callable, optional
-        The addresses of objects that may be given another state; by default all. The value itself has ``()``.
 
     Returns
     -------
@@ -46,18 +35,13 @@ def graft(
         A sentence for each object that could not be set.
     """
     names = {"value": there}
-    may_write = None if only is None else only if callable(only) else only.__contains__
-    sentences = graft_names(
-        names, {"value": value}, None if may_write is None else lambda address: not address or may_write(address[1:])
-    )
+    sentences = graft_names(names, {"value": value})
     return names["value"], sentences
 
 
-def graft_names(
-    there: MutableMapping[str, Any], values: MutableMapping[str, Any], only: Callable[[Address], bool] | None = None
-) -> list[str]:
+def graft_names(there: MutableMapping[str, Any], values: MutableMapping[str, Any]) -> list[str]:
     """Give several names, and what they share, the state of others, as :func:`graft` does; return its sentences."""
-    job = _Graft(there, values, only)
+    job = _Graft(there, values)
     job.match()
     job.replace()
     job.write()
@@ -67,20 +51,14 @@ def graft_names(
 class _Graft:
     """One transfer from the objects that were made beside (`theirs`) to those that are there (`ours`)."""
 
-    def __init__(self, there: Any, values: Any, only: Callable[[Address], bool] | None) -> None:
+    def __init__(self, there: Any, values: Any) -> None:
         self._ours, self._theirs = Snapshot({"": (there, ROOTS)}), Snapshot({"": (values, ROOTS)})
-        self._only = only
         #: By number of theirs: the number of ours.
         self._matches: dict[int, int] = {_NAMES: _NAMES}
         #: By identity of an object of theirs: what is in its place in the end, where that is not itself.
         self._stands: dict[int, Any] = {}
-        #: By identity of an object of ours: what takes its place in a holder that keeps all else.
-        self._replaced: dict[int, Any] = {}
         self._made_again: list[int] = []
         self.sentences: list[str] = []
-
-    def _may_write(self, ours: int) -> bool:
-        return self._only is None or self._only(self._ours.address(ours))
 
     # Which objects are the same.
 
@@ -99,13 +77,12 @@ class _Graft:
                 inner, counterpart = theirs.numbers.get(id(child)), ours.child(same, label)
                 if type(child) is Missing:
                     self._keep(same, label, child)
-                elif inner is not None and inner not in matches and counterpart is not None:
-                    if counterpart not in taken and self._are_alike(counterpart, inner):
-                        matches[inner] = counterpart
-                        taken.add(counterpart)
-                        pairs.append(inner)
-                    elif self._only and self._may_write(counterpart):
-                        self._replaced[id(ours.objects[counterpart])] = child
+                elif inner is None or inner in matches or counterpart is None or counterpart in taken:
+                    continue
+                elif self._are_alike(counterpart, inner):
+                    matches[inner] = counterpart
+                    taken.add(counterpart)
+                    pairs.append(inner)
         for number, same in matches.items():
             self._stands[id(theirs.objects[number])] = ours.objects[same]
 
@@ -130,7 +107,6 @@ class _Graft:
                 same = self._matches.get(number)
                 if same is not None and not self._can_be_written(number, same):
                     del self._matches[number], self._stands[id(theirs.objects[number])]
-                    self._replaced[id(self._ours.objects[same])] = theirs.objects[number]
                     same = None
                 if same is None and id(theirs.objects[number]) not in self._stands:
                     self._point_to_ours(number)
@@ -141,7 +117,7 @@ class _Graft:
         obj, kind = self._ours.objects[ours], self._ours.kinds[ours]
         if obj is self._theirs.objects[theirs] or kind.stays:
             return True
-        before, now = self._before(ours), self._now(theirs, ours)
+        before, now = (self._ours.children[ours], self._ours.facts[ours]), self._now(theirs)
         return _are_same(before, now) or kind.fits(obj, before, now)
 
     def _point_to_ours(self, number: int) -> None:
@@ -159,16 +135,9 @@ class _Graft:
         stands = self._stands
         return [stands.get(id(child), child) for child in children]
 
-    def _before(self, ours: int) -> State:
-        return self._ours.children[ours], self._ours.facts[ours]
-
-    def _now(self, theirs: int, ours: int) -> State:
-        """Return the state that an object of this side shall have."""
-        if self._may_write(ours):
-            return self._mapped(self._theirs.children[theirs]), self._theirs.facts[theirs]
-        children, facts = self._before(ours)
-        children = [self._replaced.get(id(child), child) for child in children]
-        return self._mapped(children), facts
+    def _now(self, theirs: int) -> State:
+        """Return the state that the object on this side shall have, or a new one."""
+        return self._mapped(self._theirs.children[theirs]), self._theirs.facts[theirs]
 
     # What they hold.
 
@@ -176,21 +145,20 @@ class _Graft:
         """Write the objects of this side, and the new ones that hold objects of this side."""
         ours, theirs = self._ours, self._theirs
         self._make_again()
-        jobs: list[tuple[Snapshot, int, Any, State]] = []
+        jobs: list[tuple[Snapshot, int, int]] = []
         for number, obj in enumerate(theirs.objects):
             same = self._matches.get(number)
             if same is not None and ours.objects[same] is not obj:
-                now = self._now(number, same)
-                jobs.append((ours, same, obj if self._may_write(same) else ours.objects[same], now))
+                jobs.append((ours, same, number))
             elif same is None and number >= _NAMES and id(obj) not in self._stands:
-                now = self._mapped(theirs.children[number]), theirs.facts[number]
-                jobs.append((theirs, number, obj, now))
+                jobs.append((theirs, number, number))
         # The members of sets and the keys of dicts may compute their hash from their state.
         for job in sorted(jobs, key=lambda job: isinstance(job[0].objects[job[1]], dict | set)):
             self._write(*job)
 
-    def _write(self, side: Snapshot, number: int, source: Any, now: State) -> None:
+    def _write(self, side: Snapshot, number: int, theirs: int) -> None:
         obj, kind, before = side.objects[number], side.kinds[number], (side.children[number], side.facts[number])
+        source, now = self._theirs.objects[theirs], self._now(theirs)
         if _are_same(before, now):
             return
         if kind.stays:

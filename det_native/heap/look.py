@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import inspect
 import struct
 import sys
 import types
@@ -21,14 +22,14 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from det_native.heap import kinds as _kinds  # noqa: F401 (fills the table)
-from det_native.heap.edges import ATOMS, UNSEEN, VALUE, SimpleKind, are_equal, is_same_child, kind_of
+from det_native.heap.edges import ATOMS, KIND_OF_CLASS, UNSEEN, VALUE, SimpleKind, are_equal, is_same_child, kind_of
 from det_native.heap.kinds.functions import global_names, is_importable
 from det_native.heap.ownership import is_users, is_users_module
 
 #: Objects of one value that are looked at, dictionaries of attributes among them.
 MOST_OBJECTS = 500_000
-#: Values in containers that cost as much as an object.
-_VALUES = 64
+#: Values in containers that cost as much as an object to be walked through, and to be compared.
+_VALUES, _COMPARED = 16, 64
 #: Objects that are compared at once; where they differ, each is looked at.
 _PIECE = 2_000
 #: Bytes of memory of which all is read in each look, and stretches of what is larger.
@@ -45,6 +46,7 @@ _VALUES_OF_PYTHON = (types.CodeType, types.GenericAlias, types.UnionType)
 _DESCRIPTORS = (
     *(types.GetSetDescriptorType, types.MemberDescriptorType, types.WrapperDescriptorType),
     *(types.MethodDescriptorType, types.ClassMethodDescriptorType, types.MethodWrapperType),
+    type(inspect.Attribute.name),  # the field of a named tuple
 )
 _HEAP = 1 << 9  # of a class: a class statement has made it
 _WIDTH = struct.calcsize("P")
@@ -235,9 +237,10 @@ class Look:
             seen |= waiting
         return seen
 
-    def names_from(self, root: int) -> set[str]:
-        """Return the global names that functions look up to which a value leads."""
-        return set().union(*(tree.names for tree in self._trees_from([root])))
+    def names_from(self, root: int) -> tuple[set[str], set[tuple[str, int]]]:
+        """Return the global names that functions of a value look up, and the notebook's classes among what it holds."""
+        trees = self._trees_from([root])
+        return set().union(*(tree.names for tree in trees)), set().union(*(tree.classes for tree in trees))
 
 
 class Tree:
@@ -255,6 +258,8 @@ class Tree:
         Objects of other trees that are among these, and the roots of those trees.
     names : set of str
         Global names that functions in it look up.
+    classes : set of (str, int)
+        Classes of the notebook in it, by name and identity.
     """
 
     def __init__(self, value: Any, tree_of: dict[int, Tree]) -> None:
@@ -264,13 +269,17 @@ class Tree:
         self.outer: set[int] = set()
         self.used: set[int] = set()
         self.names: set[str] = set()
+        self.classes: set[tuple[str, int]] = set()
         self.memory = Memory(_ROOM)
         self._tree_of, tree_of[self.root] = tree_of, self
         self._count = 0
         self._is_cut = False
         way = way_of(value)
         self._first = _Piece(_LISTED if way == _WITH_CLASS else way)
-        waiting: list[tuple[_Piece, Sequence[Any]]] = [(self._first, [value])]
+        self.walk([(self._first, [value])])
+
+    def walk(self, waiting: list[tuple[_Piece, Sequence[Any]]]) -> None:
+        """Walk through what objects lead to."""
         collects = gc.isenabled()
         gc.disable()  # it would walk the many new lists again and again
         try:
@@ -279,7 +288,6 @@ class Tree:
         finally:
             if collects:
                 gc.enable()
-        del self.memory, self._tree_of
 
     def add(self, obj: Any, holder: int, values: int = 0) -> bool:
         """Take note that an object leads to another one; return whether that is new."""
@@ -297,6 +305,10 @@ class Tree:
         self._count += 1
         self._tree_of[identity], self.parents[identity] = self, holder
         return True
+
+    def knows(self, objects: set[int]) -> set[int]:
+        """Return those of some objects that are looked at."""
+        return objects & self._tree_of.keys()
 
     def add_values(self, count: int) -> None:
         """Take note of so many values in containers."""
@@ -329,11 +341,11 @@ class Tree:
         waiting: list[tuple[_Piece, Sequence[Any]]] = [(self._first, [value])]
         while waiting:
             piece, objects = waiting.pop(0 if is_quick else -1)
-            most -= len(objects) + piece.count_held() // _VALUES
+            most -= len(objects) + piece.count_held() // _COMPARED
             if most < 0:
                 return is_same
             try:
-                members = piece.compare(objects, found, is_quick=is_quick)
+                members = piece.compare(objects, self, found, is_quick=is_quick)
             except _TooLargeError:
                 return is_same
             if members is None:
@@ -410,20 +422,20 @@ class _Piece:
                         places[_WITH_CLASS if child is attributes else way].append(place)
             start += len(children)
         self._addresses = _addresses(everything)
-        for way, several in places.items():
-            for first in range(0, len(several), _PIECE):
-                self.inner.append(_Piece(way, several[first : first + _PIECE]))
-        return [(inner, inner.take(everything)) for inner in self.inner]
+        return [(inner, inner.take(everything)) for inner in self._divide(places)]
 
     def _read(self, obj: Any, tree: Tree) -> list[Any]:
         children, state = _read(obj, tree.memory)
         self._states.append(state)
-        tree.names |= _names_of(obj)
+        if type(obj) is types.FunctionType and obj.__globals__.get("__name__") == "__main__":
+            tree.names |= global_names(obj.__code__)
+        elif isinstance(obj, type) and type.__getattribute__(obj, "__module__") == "__main__":
+            tree.classes.add((type.__getattribute__(obj, "__qualname__"), id(obj)))
         for address in kind_of(obj).memory(obj) if state[0] is not UNSEEN else ():
             tree.holders.setdefault(address, []).append(id(obj))
         return children
 
-    def compare(self, objects: Sequence[Any], found: Found, *, is_quick: bool) -> list[Any] | None:
+    def compare(self, objects: Sequence[Any], tree: Tree, found: Found, *, is_quick: bool) -> list[Any] | None:
         """Return what the objects hold now, and take note of those that differ; None where other objects are held."""
         if self._classes and _addresses([*map(type, objects)]) != self._classes:
             found.changed.update(map(id, objects))
@@ -439,7 +451,7 @@ class _Piece:
             return held
         if self._way != _READ:
             each = [*map(_LISTS.get(self._way, gc.get_referents), objects)]
-        return held if self._compare_each(objects, each, found) else None
+        return held if self._compare_each(objects, each, tree, found) else None
 
     def _read_again(self, objects: Sequence[Any], found: Found, *, is_quick: bool) -> list[list[Any]]:
         everything, states = [], self._states
@@ -457,45 +469,59 @@ class _Piece:
                 states[number] = facts, sampled
         return everything
 
-    def _compare_each(self, objects: Sequence[Any], now: list[list[Any]], found: Found) -> bool:
-        """Take note of objects that hold something else; return whether that is nothing but values."""
+    def _compare_each(self, objects: Sequence[Any], now: list[list[Any]], tree: Tree, found: Found) -> bool:
+        """Take note of objects that hold something else; return whether these hold all objects that they held."""
+        old = memoryview(self._addresses).cast("P")
         start, is_same = 0, True
         values: list[Any] = []
+        grown: list[tuple[int, list[Any], set[int]]] = []
         for obj, size, children in zip(objects, self._sizes, now, strict=True):
-            known, before = (
-                self._values[start : start + size],
-                self._addresses[start * _WIDTH : (start + size) * _WIDTH],
-            )
+            known = self._values[start : start + size]
+            before = self._addresses[start * _WIDTH : (start + size) * _WIDTH]
             start += size
             places = _differing(before, _addresses(children))
-            if places is None:  # more or fewer
+            pairs = [(known[place], children[place]) for place in places or ()]
+            if places is None or not all(was is not _HELD and _is_same(was, child) for was, child in pairs):
                 found.changed.add(id(obj))
-                is_same &= _HELD not in known and all(map(is_value, children))
-                values += children
+            if places is None or not all(was is not _HELD and is_value(child) for was, child in pairs):
+                held = {old[start - size + place] for place, value in enumerate(known) if value is _HELD}
+                is_same &= tree.knows(held) <= {*map(id, children)}
+                grown.append((id(obj), children, held))
+                values += [child if is_value(child) else _HELD for child in children]
                 continue
-            other = [(known[place], children[place]) for place in places]
-            if not all(was is not _HELD and _is_same(was, child) for was, child in other):
-                found.changed.add(id(obj))
-                is_same &= all(was is not _HELD and is_value(child) for was, child in other)
             for place in places:
                 known[place] = children[place]
             values += known
         if is_same:
-            self._note(now, values)
+            self._note(now, values, grown, tree)
         return is_same
 
-    def _note(self, now: list[list[Any]], values: list[Any]) -> None:
-        """Note what the objects hold now: the same objects, perhaps at other places, and other values."""
-        sizes = array("L", map(len, now))
-        if sizes != self._sizes and self.inner:
-            old, new = (
-                [place for place, value in enumerate(several) if value is _HELD] for several in (self._values, values)
-            )
-            moved = dict(zip(old, new, strict=True))
+    def _note(
+        self, now: list[list[Any]], values: list[Any], grown: list[tuple[int, list[Any], set[int]]], tree: Tree
+    ) -> None:
+        """Note what the objects hold now: other values, and further objects; what they held before may have moved."""
+        everything = [child for children in now for child in children]
+        if grown and (self.inner or _HELD in values):
+            old, place_of = memoryview(self._addresses).cast("P"), {id(obj): n for n, obj in enumerate(everything)}
             for inner in self.inner:
-                inner._move(map(moved.__getitem__, inner._places))
-        self._sizes, self._values = sizes, values
-        self._addresses = b"".join(map(_addresses, now))
+                inner._move(place_of[old[place]] for place in inner._places)
+            places: dict[int, list[int]] = {_LISTED: [], _ORDERED: [], _READ: []}
+            for holder, children, held in grown:
+                for child in children:
+                    way = way_of(child)
+                    if way > _NOTHING and id(child) not in held and tree.add(child, holder):
+                        places[max(way, _LISTED)].append(place_of[id(child)])
+            new = self._divide(places)
+            tree.walk([(inner, inner.take(everything)) for inner in new])
+        self._sizes, self._values = array("L", map(len, now)), values
+        self._addresses = _addresses(everything)
+
+    def _divide(self, places: Mapping[int, list[int]]) -> list[_Piece]:
+        """Add pieces for objects at these places, by how they are looked at; return them."""
+        starts = [(way, start) for way, several in places.items() for start in range(0, len(several), _PIECE)]
+        new = [_Piece(way, places[way][start : start + _PIECE]) for way, start in starts]
+        self.inner += new
+        return new
 
 
 def _is_same(before: Any, now: Any) -> bool:
@@ -591,7 +617,7 @@ def _attributes_of(obj: Any) -> dict[str, Any] | None:
 
 def _read(obj: Any, memory: Memory) -> tuple[list[Any], tuple[Any, bool]]:
     """Return what an object holds, its facts, and whether these are of samples."""
-    kind = kind_of(obj)
+    kind = KIND_OF_CLASS.get(type(obj)) or kind_of(obj)
     memory.sampled = False
     try:
         children, facts = kind.glance(obj, memory)
@@ -602,12 +628,3 @@ def _read(obj: Any, memory: Memory) -> tuple[list[Any], tuple[Any, bool]]:
     except Exception:  # noqa: BLE001 (an object of a library may raise anything)
         return gc.get_referents(obj), (UNSEEN, False)
     return [*children] if kind.is_ordered else sorted(children, key=id), (facts, memory.sampled)
-
-
-def _names_of(obj: Any) -> frozenset[str]:
-    """Return the names of the notebook that a function looks up; of a class its own: no cell may name it."""
-    if type(obj) is types.FunctionType:
-        return global_names(obj.__code__) if obj.__globals__.get("__name__") == "__main__" else frozenset()
-    if issubclass(type(obj), type) and type.__getattribute__(obj, "__module__") == "__main__":
-        return frozenset({type.__getattribute__(obj, "__qualname__")})
-    return frozenset()

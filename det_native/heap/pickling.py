@@ -19,7 +19,7 @@ Way = tuple[int, Any, str, str]
 #: Returns how an open file is opened again elsewhere, as ``__reduce__`` does, or NotImplemented.
 Reopen = Callable[[Any], Any]
 
-_PLAIN = ATOMS | {list, dict, tuple, set, frozenset}
+PLAIN = ATOMS | {list, dict, tuple, set, frozenset}
 
 
 class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
@@ -54,10 +54,8 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
                 return "at", self.way(number)
             if cls not in (set, dict) and not self._snapshot.kinds[number].stays:
                 return None
-        if cls in (set, dict) and _hashes_state(obj):
-            return "late", self._put_off(obj), cls.__name__
-        if cls in _PLAIN:
-            return None
+        if cls in PLAIN:
+            return self.put_off(obj) if cls in (set, dict) else None
         kind = kind_of(obj)
         if not kind.stays or reopened(obj, self._reopen) is not NotImplemented:
             return None
@@ -71,12 +69,6 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
             batch, self._unfilled = self._unfilled, []
             self.dump([(self._late[id(held)][0], [*held.items()] if type(held) is dict else [*held]) for held in batch])
         self.dump(None)
-
-    def _put_off(self, obj: Any) -> int:
-        if id(obj) not in self._late:
-            self._late[id(obj)] = len(self._late), obj
-            self._unfilled.append(obj)
-        return self._late[id(obj)][0]
 
     def way(self, number: int, *, target: bool = False) -> int:
         """Return the place of an object's address; of a target the receiver compares what it held."""
@@ -102,7 +94,7 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
                 return open_again, (function, *arguments)
             reduced: Any = NotImplemented if kind is VALUE else self.reduced_by_kind(obj, kind)
             if reduced is not NotImplemented:
-                return _guarded(reduced)
+                return self.guarded(reduced)
             if isinstance(obj, pathlib.PurePath):
                 return type(obj), (str(obj),)
             special = super().reducer_override(obj)
@@ -112,7 +104,7 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
             reduced = by_class(obj) if by_class else obj.__reduce_ex__(5)
             if isinstance(reduced, str) and not is_importable(obj, reduced):
                 raise TypeError("no module has it")
-            return _guarded(reduced)
+            return self.guarded(reduced)
         except Exception as error:  # noqa: BLE001 (an object of a library may raise anything)
             what = f"of the class {type(obj).__qualname__}, which cannot be pickled ({short(error)})"
             self.missing.append((obj, what, False))
@@ -121,6 +113,24 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
     def reduced_by_kind(self, obj: Any, kind: Kind) -> Any:
         """Return how a kind pickles a new object."""
         return kind.reduce(obj)
+
+    def guarded(self, reduced: Any) -> Any:
+        """Return how an object is made again, so that one that cannot be made is left out alone."""
+        if isinstance(reduced, str):
+            return reduced
+        parts: list[Any] = [*reduced, *[None] * (6 - len(reduced))]
+        function, arguments, state, items, pairs, write = parts
+        given = (None, None) if state is None else ((write, state), fill)
+        return make, (function, *arguments), given[0], items, pairs, given[1]
+
+    def put_off(self, obj: Any) -> Any:
+        """Return what stands for a set or a dict that is filled when all objects have their state; None for others."""
+        if not _hashes_state(obj):
+            return None
+        if id(obj) not in self._late:
+            self._late[id(obj)] = len(self._late), obj
+            self._unfilled.append(obj)
+        return "late", self._late[id(obj)][0], type(obj).__name__
 
 
 def reopened(obj: Any, reopen: Reopen | None) -> Any:
@@ -139,16 +149,6 @@ def _hashes_state(held: Any) -> bool:
 def short(error: BaseException) -> str:
     """Return an error in a line."""
     return f"{type(error).__name__}: {error}".split("\n")[0][:200]
-
-
-def _guarded(reduced: Any) -> Any:
-    """Return how an object is made again, so that one that cannot be made is left out alone."""
-    if isinstance(reduced, str):
-        return reduced
-    parts: list[Any] = [*reduced, *[None] * (6 - len(reduced))]
-    function, arguments, state, items, pairs, write = parts
-    given = (None, None) if state is None else ((write, state), fill)
-    return make, (function, *arguments), given[0], items, pairs, given[1]
 
 
 def make(function: Any, *arguments: Any) -> Any:

@@ -182,14 +182,6 @@ class Snapshot:
         number = self.numbers.get(id(child))
         return None if number is None else (self.class_name(number), self.fingerprint(number, exact=True))
 
-    def address(self, number: int) -> tuple[Any, ...]:
-        """Return the labels that lead to an object from the root that it is under."""
-        labels: list[Any] = []
-        while number >= self.first:
-            labels.append(self.label(number))
-            number = self.parents[number]
-        return tuple(reversed(labels))
-
     def class_name(self, number: int) -> str:
         """Return the class that an object had, for a check that both processes mean the same."""
         # Of what stays, the class may differ: tqdm.auto chooses one by whether a notebook shows the bar.

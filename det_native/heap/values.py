@@ -17,7 +17,7 @@ from det_native.heap.edges import OF_DET_NATIVE, Kind, full_name, kind_of, write
 from det_native.heap.graft import graft, graft_names
 from det_native.heap.kinds.instances import AttributesKind
 from det_native.heap.names import ROOTS
-from det_native.heap.pickling import HeapPickler
+from det_native.heap.pickling import PLAIN, HeapPickler
 from det_native.heap.snapshot import Snapshot
 from det_native.heap.stack import run_with_deep_stack
 from det_native.heap.unpacking import HeapUnpickler
@@ -28,6 +28,8 @@ T = TypeVar("T")
 Look = Callable[[Any], Any]
 #: The method by which an object of det_native's own travels, else than it is pickled.
 TRAVELS = "_det_travels"
+_NUMBERS = frozenset({int, float, bool, complex, type(None)})
+_MORE_THAN_ATTRIBUTES = (list, dict, set, tuple, BaseException)
 _LIBRARIES_WITH_PARTS = frozenset({"keras", "tf_keras", "tensorflow"})
 _MEMORY = frozenset({"numpy.ndarray", "torch.storage.UntypedStorage"})
 _LONGEST_PATH = 4_096  # characters; a longer text is data
@@ -63,30 +65,44 @@ class ValuePickler(HeapPickler):
         self._values, self._look, self._only_state = values, look, only_state
 
     def persistent_id(self, obj: Any) -> Any:
+        cls = type(obj)
+        if cls in _NUMBERS:
+            return None
         reference = self._look(obj)
         if reference is not None:
             return reference
-        if type(obj) is str:
+        if cls is str:
             # The parts of a reference are looked at, too: none may be a path.
             return ("path", f"={obj}") if obj.startswith(("/", "~/")) and len(obj) < _LONGEST_PATH else None
-        if hasattr(type(obj), TRAVELS) or kind_of(obj) is OF_DET_NATIVE:
+        if cls in PLAIN:
+            return self.put_off(obj) if cls in (set, dict) else None
+        kind = kind_of(obj)
+        if not kind.stays or _pickles_itself(obj, kind):
             return None
-        reference = super().persistent_id(obj)
-        return left_out(kind_of(obj).stays) if reference == ("none", "") else reference
+        self.missing.append((obj, kind.stays, False))
+        return left_out(kind.stays)
 
     def reducer_override(self, obj: Any) -> Any:
-        if hasattr(type(obj), TRAVELS):
-            return getattr(type(obj), TRAVELS)(obj)
-        return obj.__reduce_ex__(5) if kind_of(obj) is OF_DET_NATIVE else super().reducer_override(obj)
+        kind = kind_of(obj)
+        if kind.stays and _pickles_itself(obj, kind):
+            own = getattr(type(obj), TRAVELS, None)
+            return obj.__reduce_ex__(5) if own is None else own(obj)
+        return super().reducer_override(obj)
 
     def reduced_by_kind(self, obj: Any, kind: Kind) -> Any:
+        if self._only_state:
+            by_attributes = isinstance(kind, AttributesKind) and not isinstance(obj, _MORE_THAN_ATTRIBUTES)
+            return kind.reduced(obj) if by_attributes else kind.reduce(obj)  # type: ignore[attr-defined]
+        if type(kind) is AttributesKind:
+            return NotImplemented  # as the user's class says
         if type(obj).__module__.partition(".")[0] in _LIBRARIES_WITH_PARTS and id(obj) in self._parts:
             return part_of, self._parts[id(obj)]
-        if self._only_state and isinstance(kind, AttributesKind):
-            return kind.reduced(obj)
         if self._is_small_view(obj):
             return kind.reduce(_alone(obj)) if hasattr(obj, "detach") else NotImplemented
-        return NotImplemented if type(kind) is AttributesKind else kind.reduce(obj)  # as the user's class says
+        return kind.reduce(obj)
+
+    def guarded(self, reduced: Any) -> Any:
+        return reduced
 
     @cached_property
     def _reached(self) -> Snapshot:
@@ -124,6 +140,10 @@ class ValuePickler(HeapPickler):
             for _, memory in views
             if only_views[id(memory)] == holders[id(memory)] and 2 * sizes[id(memory)] <= _bytes(memory)
         }
+
+
+def _pickles_itself(obj: Any, kind: Kind) -> bool:
+    return kind is OF_DET_NATIVE or hasattr(type(obj), TRAVELS)
 
 
 def _memory(array: Any) -> Any:
@@ -209,14 +229,8 @@ class ValueUnpickler(HeapUnpickler):
         return super().persistent_load(reference)
 
     def find_class(self, module: str, name: str) -> Any:
-        found = super().find_class(module, name)
+        found = pickle.Unpickler.find_class(self, module, name)
         return _write_with_missing if found is write_new else found
-
-    def _say(self, sentence: str) -> None:
-        raise pickle.UnpicklingError(sentence)
-
-    def make(self, function: Any, *arguments: Any) -> Any:
-        return function(*arguments)
 
 
 def _write_with_missing(obj: Any, values: Mapping[Any, Any]) -> None:

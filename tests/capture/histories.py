@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from det_native.capture.execution import Execution
 from det_native.capture.failure import Divided, divide
+from det_native.capture.log import Ending, LoggedExecution, Seen
+from det_native.capture.transform import Transformed
 from det_native.capture.watch import Effects, Watch
 
 NAMES = ["a", "b", "c", "d"]
@@ -91,16 +93,10 @@ def history(cells: list[str], order: list[int]) -> tuple[list[Execution], dict[s
         line = failing_line(source, live)
         divided = divide(source, line) if line is not None else Divided(source, "")
         effects = watch.end(live, (), source)
-        log.append(
-            Execution(
-                index,
-                index + 1,
-                failed=line is not None,
-                failed_line=line,
-                source=divided.again,
-                head=divided.head,
-                effects=effects,
-            )
-        )
-    log.append(Execution(len(log), len(log) + 1, source="wanted = [a, b, c, d]", effects=Effects()))
+        ending = Ending(line is None)
+        logged = LoggedExecution(index, index + 1, source, ending=ending, seen=Seen(effects=effects))
+        log.append(Execution(logged, Transformed(source), divided.again, divided.head, line))
+    wanted = "wanted = [a, b, c, d]"
+    last = LoggedExecution(len(log), len(log) + 1, wanted, seen=Seen(effects=Effects()))
+    log.append(Execution(last, Transformed(wanted), wanted))
     return log, live

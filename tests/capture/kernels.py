@@ -56,8 +56,8 @@ def shown(value):
 
 def captured(call, options):
     for execution in current_log().executions:  # a busy machine makes no cell slow: `Kernel.slowly` does
-        if execution.duration is not None and execution.duration < 40:
-            execution.elsewhere = max(execution.elsewhere, execution.duration - 0.01)
+        if execution.time.duration is not None and execution.time.duration < 40:
+            execution.time.elsewhere = max(execution.time.elsewhere, execution.time.duration - 0.01)
     try:
         capture = capture_call("fit", framework="keras", call=call, **options)
     except DetError as error:
@@ -327,7 +327,7 @@ class Kernel(ABC):
     def slowly(self, source: str, seconds: float = 45.0) -> None:
         """Execute a cell that counts as one that took so long."""
         self.run(source)
-        aged = f"import det_native.capture.log as _l\n_l._log.executions[-1].duration = {seconds}\ndel _l"
+        aged = f"import det_native.capture.log as _l\n_l._log.executions[-1].time.duration = {seconds}\ndel _l"
         self.run(aged, silent=True)
 
     def found(self) -> Found:

@@ -36,7 +36,7 @@ def slowly(kernel: Kernel, source: str) -> None:
     """Execute a cell that counts as one that took most of a minute."""
     printed = kernel.run(source)
     assert "Traceback" not in printed, printed
-    kernel.run("import det_native.capture.log as _l\n_l._log.executions[-1].duration = 45.0\ndel _l", silent=True)
+    kernel.run("import det_native.capture.log as _l\n_l._log.executions[-1].time.duration = 45.0\ndel _l", silent=True)
 
 
 def found(kernel: Kernel, *names: str, options: str = "") -> Found:

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from det_native.capture.document import Document, DocumentCell
 from det_native.capture.document_calls import FoundCall, find_calls, instruction_position
 from det_native.capture.document_literals import Literals, NotLiteralError
-from det_native.capture.document_program import collect_document
-from det_native.capture.request import Request
 
 IMPORT = "import det_native as det"
 INIT = "context = det.experimental.keras.init(config)"
@@ -258,26 +254,3 @@ def test_the_place_of_a_loop_is_where_python_calls_train() -> None:
 
     exec(compile(source, "<cell>", "exec"), {"context": Context(), "loader": None})  # noqa: S102 (our own text)
     assert places == [instruction_position(found.node)]
-
-
-def test_a_declared_object_of_a_cells_class_travels_behind_its_class(tmp_path: Path) -> None:
-    cells = (
-        IMPORT,
-        "class Line:\n    pass",
-        "line = Line()\nslope = 2.0",
-        "config = {}\nbuild = Line",
-        INIT,
-        WRAP,
-        "model.fit(line, slope)",
-    )
-    namespace: dict[str, Any] = {"__name__": "__main__"}
-    exec("\n".join(cells[1:3]), namespace)  # noqa: S102 (the test's own cells)
-    document = Document([DocumentCell(str(at), source) for at, source in enumerate(cells)])
-    request = Request("keras", "fit", values=("line", "slope"))
-    found = collect_document(document, request, tmp_path, namespace=namespace)
-    assert found.problems == []
-    assert sorted(value.name for value in found.capture.values) == ["line", "slope"]
-    sources = [cell.source for cell in found.capture.program.cells]
-    assert "line = Line()\nslope = 2.0" not in sources
-    line = next(value for value in found.capture.values if value.name == "line")
-    assert sources.index("class Line:\n    pass") < line.before_cell

@@ -72,7 +72,7 @@ def run(*cells):
     for cell in cells:
         shell.run_cell(cell, store_history=True).raise_error()
 def noted():
-    return [sorted(one.streams or ()) for one in current_log().executions]
+    return [sorted(one.seen.streams or ()) for one in current_log().executions]
 """
 _LOGGED = f"""{_SHELL}
 run("import det_native")
@@ -102,7 +102,7 @@ from det_native.process.streams import encoded
 from det_harness.trial import rng
 import numpy as np
 x = shell.user_ns["x"].tolist()
-rng.apply_encoded(encoded(current_log().executions[0].streams))
+rng.apply_encoded(encoded(current_log().executions[0].seen.streams))
 answer = x == np.random.rand(3).tolist()"""
     assert fresh(code, head="") is True
 
@@ -288,7 +288,7 @@ def test_what_the_first_cell_imports_above_det_native_counts_as_imports(
         client.execute_interactive(cell, timeout=240)
         reply = client.execute_interactive(
             "from det_native.capture.log import current_log",
-            user_expressions={"seconds": "current_log().executions[0].importing"},
+            user_expressions={"seconds": "current_log().executions[0].time.importing"},
             timeout=240,
         )
     finally:

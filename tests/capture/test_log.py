@@ -26,8 +26,8 @@ def test_a_notebook_run_by_nbclient(tmp_path: Path) -> None:
         "x = 1\nimport time; time.sleep(0.05)",
         CHECKS,
         "ok = [e for e in log.executions if e.number in (1, 3, 4)]\n"
-        "print([(e.number, e.succeeded, e.recorded) for e in ok])\n"
-        "print(ok[1].cell == ok[2].cell, ok[1].duration > 0.04, log.running.number)",
+        "print([(e.number, e.ending.succeeded, e.ending.recorded) for e in ok])\n"
+        "print(ok[1].cell == ok[2].cell, ok[1].time.duration > 0.04, log.running.number)",
     ]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
     client = NotebookClient(
@@ -43,7 +43,8 @@ def test_the_cell_that_imports_det_native_took_all_its_time_or_none_is_known(tmp
     sources = [
         "import time\ntime.sleep(0.5)\nimport det_native",
         CHECKS,
-        "[cell] = [e for e in log.executions if e.source.startswith('import time')]\nprint(cell.duration, cell.number)",
+        "starts = [e.source.startswith('import time') for e in log.executions]\n"
+        "cell = log.executions[starts.index(True)]\nprint(cell.time.duration, cell.number)",
     ]
     notebook = nbformat.v4.new_notebook(
         cells=[nbformat.v4.new_code_cell(source) for source in (sources if first else ["early = 1", *sources])]
@@ -89,7 +90,8 @@ def test_a_terminal_shell() -> None:
         "shell.run_cell('y = (', store_history=True)\n"
         "shell.run_cell('hidden = 1', store_history=False)\n"
         "shell.run_cell('quiet = 1', silent=True)\n"
-        "print('LOG', [(e.number, e.succeeded, e.error_line, e.ran) for e in log.executions], log.running)\n"
+        "ends = [(e.number, e.ending) for e in log.executions]\n"
+        "print('LOG', [(n, e.succeeded, e.error_line, e.ran) for n, e in ends], log.running)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200, check=True)
     assert (

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
 from det_native.capture.execution import Execution, Facts
 from det_native.capture.failure import divide
+from det_native.capture.log import Ending, LoggedExecution, Seen
 from det_native.capture.program.choose import ROOM, choose
 from det_native.capture.program.records import Plan, Refusal, Travel
 from det_native.capture.program.runs import runs_of
 from det_native.capture.program.settings import settings_of
+from det_native.capture.transform import Transformed
 from det_native.capture.watch import Effects
 
 SLOW = 20.0
@@ -19,13 +22,22 @@ CALL = "fit(x)"
 
 
 def execution(
-    index: int, source: str, bound: str = "", changed: str = "", process: str = "", **known: object
+    index: int,
+    source: str,
+    bound: str = "",
+    changed: str = "",
+    process: str = "",
+    *,
+    code: Transformed | None = None,
+    ending: Ending | None = None,
+    **known: Any,
 ) -> Execution:
     effects = Effects(
         bound=frozenset(bound.split()), changed=frozenset(changed.split()), process=frozenset(process.split())
     )
-    made: Execution = Execution(index, index + 1, source=source, text=source, effects=effects, **known)  # type: ignore[arg-type]
-    return made
+    seen = Seen(effects=effects)
+    logged = LoggedExecution(index, index + 1, source, ending=ending or Ending(), seen=seen)
+    return Execution(logged, code or Transformed(source), source, **known)
 
 
 def planned(
@@ -140,7 +152,7 @@ def test_what_no_run_has_made_travels_or_is_refused() -> None:
 
 def test_a_call_may_ask_for_a_name_that_is_not_there_but_not_in_the_functions_that_it_calls() -> None:
     guarded = "try:\n    tpu\nexcept NameError:\n    tpu = None\nfit(tpu)"
-    call = Execution(1, 2, "1", source=guarded, text=guarded, effects=Effects())
+    call = execution(1, guarded)
     runs = runs_of([FIT, call], 5, Facts())
     assert choose(runs, lambda name: Travel(), present=["fit"]).refusals == []
     lost = execution(1, "def build():\n    return lost", "build")
@@ -155,7 +167,11 @@ def test_what_a_run_has_bound_itself_by_then_or_is_built_in_is_not_missing() -> 
 
 
 def test_what_a_magic_of_the_same_cell_made_is_refused_in_the_call_and_its_result_travels_else() -> None:
-    plan = planned(FIT, execution(1, "x = [1]", "x"), execution(2, CALL, changed="x", magics=("%run more.py",)))
+    plan = planned(
+        FIT,
+        execution(1, "x = [1]", "x"),
+        execution(2, CALL, changed="x", code=Transformed("", hidden=("%run more.py",))),
+    )
     assert [(one.name, one.user, one.maker) for one in plan.refusals] == [("x", 2, 2)]
     timed = execution(2, "pass", repeated=frozenset({"x"}))
     assert not planned(FIT, execution(1, "x = [1]", "x"), timed, execution(3, CALL)).values
@@ -163,7 +179,7 @@ def test_what_a_magic_of_the_same_cell_made_is_refused_in_the_call_and_its_resul
     assert [value.name for value in planned(FIT, execution(1, "x = [1]", "x"), timed, execution(3, CALL)).values] == [
         "x"
     ]
-    listed = execution(1, "pass\nx = len(lines)", "lines x", shell={"lines": "lines = !ls"})
+    listed = execution(1, "pass\nx = len(lines)", "lines x", code=Transformed("", shell={"lines": "lines = !ls"}))
     plan = planned(FIT, listed, execution(2, CALL))
     assert steps(plan) == [(0, "whole"), (2, "whole")]
     assert [value.name for value in plan.values] == ["x"]
@@ -195,7 +211,7 @@ def test_what_a_run_that_trained_has_set_is_told() -> None:
 
 def test_a_failed_run_runs_again_as_far_as_the_statement_that_failed() -> None:
     again, head = divide("x = [1]\nx.append(1 / 0)\nx.append(2)", 2)
-    failed = execution(1, again, "x", failed=True, failed_line=2, head=head)
+    failed = execution(1, again, "x", ending=Ending(False), failed_line=2, head=head)
     plan = planned(FIT, failed, execution(2, CALL))
     assert plan.steps[1].source == "x = [1]\nx.append(1 / 0)\n"
     assert plan.steps[1].optional_from == 2
@@ -203,13 +219,13 @@ def test_a_failed_run_runs_again_as_far_as_the_statement_that_failed() -> None:
 
 def test_a_failed_run_that_could_do_without_the_name_that_it_failed_for_runs_again() -> None:
     again, head = divide("x = 1\nif x > 1:\n    x = grow(x)\ngrow(x)", 4)
-    plan = planned(FIT, execution(1, again, "x", failed=True, failed_line=4, head=head), execution(2, CALL))
+    plan = planned(FIT, execution(1, again, "x", ending=Ending(False), failed_line=4, head=head), execution(2, CALL))
     assert [step.run for step in plan.steps] == [0, 1, 2]
     assert plan.values == []
 
 
 def test_what_an_interrupted_statement_has_changed_travels() -> None:
-    failed = execution(1, "x = []\n", "x", failed=True, failed_line=2, head="x = []\n", interrupted=True)
+    failed = execution(1, "x = []\n", "x", ending=Ending(False, interrupted=True), failed_line=2, head="x = []\n")
     plan = planned(FIT, failed, execution(2, CALL))
     assert plan.steps[1].source == "x = []\n"
     assert [value.name for value in plan.values] == ["x"]
@@ -217,7 +233,7 @@ def test_what_an_interrupted_statement_has_changed_travels() -> None:
 
 def test_the_settings_of_a_failed_run_that_stays_behind_run_again() -> None:
     again, head = divide("import os\nx = work()\nimport plt, missing", 3)
-    failed = execution(1, again, "os x plt", failed=True, failed_line=3, head=head)
+    failed = execution(1, again, "os x plt", ending=Ending(False), failed_line=3, head=head)
     plan = planned(FIT, failed, execution(2, "fit(os, x)"), stays={1: "trained"})
     assert [step.source.strip() for step in plan.steps] == [FIT.source, "import os", "fit(os, x)"]
     assert [value.name for value in plan.values] == ["x"]

@@ -264,7 +264,7 @@ def test_no_look_takes_long() -> None:
     }
     begin = time.thread_time()
     compare(Watch(), namespace)
-    assert time.thread_time() - begin < 0.3
+    assert time.thread_time() - begin < 2
 
 
 def test_another_value_of_the_name_is_noted_and_a_new_name_is_not() -> None:

@@ -345,7 +345,9 @@ class Kernel:
     def run_slowly(self, source: str) -> None:
         """Execute a cell that counts as one that took long."""
         self.run(source)
-        self.finish(self.begin("__import__('det_native').capture.log._log.executions[-1].duration = 20.0", silent=True))
+        self.finish(
+            self.begin("__import__('det_native').capture.log._log.executions[-1].time.duration = 20.0", silent=True)
+        )
 
     def _messages(self, begun: Executed) -> Iterator[tuple[str, dict[str, Any]]]:
         """Give what the kernel says about a cell, noted in it."""

@@ -54,7 +54,7 @@ table = Table(0.01)
 SLOWLY = """
 from det_native.capture.log import current_log
 [ran] = [one for one in current_log().executions[:-1] if "Adam" in one.source]
-ran.duration = 45.0
+ran.time.duration = 45.0
 """
 
 CONTEXT = """

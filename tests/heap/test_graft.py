@@ -223,15 +223,6 @@ def test_what_stays_in_its_process_and_what_is_missing_keeps_its_value() -> None
     assert result["t"] == (lock, 2)
 
 
-def test_only_some_are_written() -> None:
-    there: dict[str, Any] = {"a": [1], "b": [1], "c": {"x": [1]}, "d": {"x": 1}}
-    inner = there["c"]["x"]
-    result, _ = graft(there, {"a": [2], "b": [2], "c": {"x": [2], "y": 2}, "d": [3]}, only={("a",), ("c", "x"), ("d",)})
-    assert result is there
-    assert there == {"a": [2], "b": [1], "c": {"x": [2]}, "d": [3]}
-    assert there["c"]["x"] is inner
-
-
 def test_an_object_that_refuses_is_named() -> None:
     class Refuses(dict[str, Any]):
         def __reduce_ex__(self, protocol: Any) -> Any:

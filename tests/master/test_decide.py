@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from det_native.master.flow.decide import (
+    Asked,
     Cancel,
     Complete,
     Decision,
     Facts,
     Fail,
+    ProcessEnd,
     Refuse,
     Restart,
+    Storage,
     Suspend,
+    TrialFacts,
     Widen,
     decide,
     fingerprint_of,
@@ -32,15 +36,17 @@ def error(message: str = "boom", batch: int = 3) -> UserErrorInfo:
 def facts(reason: ExitReason | None, **changes: object) -> Facts:
     told = error() if reason in (ExitReason.USER_ERROR, ExitReason.HARNESS_ERROR) else None
     exit_report = ExitReport(seq=1, reason=reason, batch=3, error=told) if reason else None
-    known: dict[str, object] = {
-        "killed": False,
-        "paused": False,
-        "restarts": 0,
-        "max_restarts": 5,
-        "fingerprint": None,
-        **changes,
-    }
-    return Facts(exit=exit_report, detail="killed by signal 9 (SIGKILL)", **known)  # type: ignore[arg-type]
+    end = ProcessEnd("killed by signal 9 (SIGKILL)")
+    return changed(Facts(exit_report, end, Asked(), TrialFacts(), Storage()), **changes)
+
+
+def changed(known: Facts, **changes: object) -> Facts:
+    """Return facts with some of them others, whatever part they stand in."""
+    for part in fields(Facts)[1:]:
+        group = getattr(known, part.name)
+        own = {name: value for name, value in changes.items() if hasattr(group, name)}
+        known = replace(known, **{part.name: replace(group, **own)})
+    return known
 
 
 def with_error(known: Facts, told: UserErrorInfo) -> Facts:
@@ -64,7 +70,7 @@ def test_so_is_an_error_of_the_worker_unless_the_next_run_takes_another_checkpoi
     corrupt = error().model_copy(update={"type": "CheckpointCorruptError"})
     known = decide(with_error(facts(ExitReason.HARNESS_ERROR), corrupt))
     assert isinstance(known, Restart)
-    again = replace(facts(ExitReason.HARNESS_ERROR), restarts=1, fingerprint=known.fingerprint)
+    again = facts(ExitReason.HARNESS_ERROR, restarts=1, fingerprint=known.fingerprint)
     assert isinstance(decide(with_error(again, corrupt)), Restart)
 
 
@@ -80,7 +86,7 @@ def test_an_error_of_the_user_before_anything_was_trained_costs_no_restart() -> 
     decision = decide(known)
     assert isinstance(decision, Fail)
     assert decision.reason == "The user's code failed before a batch was done; the trial is not tried again."
-    assert isinstance(decide(replace(known, trained=True)), Restart), "what was trained is not given up at once"
+    assert isinstance(decide(changed(known, trained=True)), Restart), "what was trained is not given up at once"
     assert known.exit is not None
     of_the_worker = replace(known, exit=known.exit.model_copy(update={"reason": ExitReason.HARNESS_ERROR}))
     assert isinstance(decide(of_the_worker), Restart)
@@ -154,14 +160,14 @@ def test_no_trial_is_restarted_more_often_than_allowed(ends: list[ExitReason | N
 
 
 def test_a_process_that_leaves_by_itself_is_told_so() -> None:
-    decision = decide(replace(facts(None), detail="exit code 0 (peak memory 289 MiB)"))
+    decision = decide(facts(None, detail="exit code 0 (peak memory 289 MiB)"))
     assert isinstance(decision, Restart)
     assert "os._exit()" in decision.error.message
 
 
 def completed(batch: int, **told: object) -> Facts:
-    report = ExitReport(seq=1, reason=ExitReason.COMPLETED, batch=batch, **told)  # type: ignore[arg-type]
-    return replace(facts(ExitReason.COMPLETED), exit=report, length=200)
+    report = ExitReport(seq=1, reason=ExitReason.COMPLETED, batch=batch, **told)
+    return replace(facts(ExitReason.COMPLETED, length=200), exit=report)
 
 
 def test_a_run_that_did_less_than_was_asked_for_is_not_complete() -> None:
@@ -169,28 +175,28 @@ def test_a_run_that_did_less_than_was_asked_for_is_not_complete() -> None:
     assert isinstance(decision, Restart)
     assert decision.error.type == "IncompleteRun"
     assert "after batch 140 of 200" in decision.reason
-    assert decide(replace(completed(140, last_row=140, early=True), last_row=140)) == Complete()
-    assert decide(replace(completed(200, last_row=200), last_row=200)) == Complete()
+    assert decide(changed(completed(140, last_row=140, early=True), last_row=140)) == Complete()
+    assert decide(changed(completed(200, last_row=200), last_row=200)) == Complete()
 
 
 def test_a_run_whose_metrics_are_not_all_here_is_not_complete() -> None:
-    known = replace(completed(200, last_row=200), last_row=140)
+    known = changed(completed(200, last_row=200), last_row=140)
     decision = decide(known)
     assert isinstance(decision, Restart)
     assert "up to batch 140 only, of 200" in decision.error.message
-    without_any = decide(replace(known, last_row=-1))
+    without_any = decide(changed(known, last_row=-1))
     assert isinstance(without_any, Restart)
     assert "up to batch 0 only, of 200" in without_any.error.message
-    assert isinstance(decide(replace(known, restarts=5)), Fail)
-    assert decide(replace(known, killed=True)) == Cancel()
+    assert isinstance(decide(changed(known, restarts=5)), Fail)
+    assert decide(changed(known, killed=True)) == Cancel()
     assert decide(completed(200, last_row=-1)) == Complete()  # a trial need not report training metrics
 
 
 def test_a_run_of_which_reports_are_lost_is_not_complete() -> None:
     report = ExitReport(seq=9, reason=ExitReason.COMPLETED, batch=200, last_row=-1)
-    known = replace(facts(ExitReason.COMPLETED), exit=report, length=200)
+    known = replace(facts(ExitReason.COMPLETED, length=200), exit=report)
     for stored, lost in ((9, False), (8, False), (7, True), (0, True)):  # its exit report is in a file of its own
-        decision = decide(replace(known, last_seq=stored))
+        decision = decide(changed(known, last_seq=stored))
         assert isinstance(decision, Restart) == lost
         if isinstance(decision, Restart):
             assert decision.error.message.endswith(
@@ -202,10 +208,10 @@ def test_lost_files_of_the_bundle_are_no_restart_and_no_end() -> None:
     lost = error("There is no blob").model_copy(update={"type": "StorageError"})
     for restarts in (0, 5):
         ended = with_error(facts(ExitReason.HARNESS_ERROR, restarts=restarts, fingerprint="x"), lost)
-        decision = decide(replace(ended, lost_files="waits for files"))
+        decision = decide(changed(ended, lost_files="waits for files"))
         assert isinstance(decision, Suspend)
         assert decision.for_files == "waits for files"
-        assert isinstance(decide(replace(ended, lost_files="waits for files", killed=True)), Cancel)
+        assert isinstance(decide(changed(ended, lost_files="waits for files", killed=True)), Cancel)
 
 
 def test_a_full_disk_is_no_restart_and_no_end() -> None:
@@ -240,7 +246,7 @@ def test_a_disk_that_failed_and_is_back_costs_no_restart(reason: ExitReason | No
     known = facts(reason, max_restarts=0, disk_failed=True)
     if reason is not None:
         known = with_error(known, UserErrorInfo(type="DiskFailedError", message="read-only", traceback="", batch=3))
-        assert isinstance(decide(replace(known, disk_failed=False)), Fail), "that of the checkpoints, say"
+        assert isinstance(decide(changed(known, disk_failed=False)), Fail), "that of the checkpoints, say"
     decision = decide(known)
     assert isinstance(decision, Suspend)
     assert "no restart is counted" in decision.reason
@@ -266,7 +272,7 @@ def test_a_trial_that_hung_is_run_again_unless_the_watchdog_is_to_end_it() -> No
     decision = decide(hung)
     assert isinstance(decision, Restart)
     assert (decision.error.type, decision.error.message) == ("TrialHung", "Nothing came from it for 600 s.")
-    ended = decide(replace(hung, may_restart=False))
+    ended = decide(changed(hung, may_restart=False))
     assert isinstance(ended, Fail)
     assert "watchdog.action: end" in ended.reason
     assert isinstance(decide(facts(None, may_restart=False)), Restart), "it did not hang"
@@ -275,8 +281,8 @@ def test_a_trial_that_hung_is_run_again_unless_the_watchdog_is_to_end_it() -> No
 def test_other_inputs_than_the_notebook_had_call_for_the_wider_program() -> None:
     differ = with_error(facts(ExitReason.INPUTS_DIFFER, restarts=5), error("lr is 0.2, not 0.1"))
     assert decide(differ) == Widen("lr is 0.2, not 0.1")
-    assert decide(replace(differ, stopped_early=True)) == Widen("lr is 0.2, not 0.1")
-    assert decide(replace(differ, killed=True)) == Cancel()
+    assert decide(changed(differ, stopped_early=True)) == Widen("lr is 0.2, not 0.1")
+    assert decide(changed(differ, killed=True)) == Cancel()
 
 
 def test_a_run_whose_program_was_replaced_begins_anew_without_a_restart() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from det_native.capture.execution import Execution, Facts
 from det_native.capture.named_by_text import matching
@@ -43,10 +44,12 @@ def runs_of(
         How long they took, without imports.
     """
     stays, seconds = stays or {}, seconds or {}
-    looked_up: dict[str, frozenset[str]] = {}
+    looked_up: dict[str, frozenset[str]] = {}  # by the text of functions and classes
+    in_values: dict[str, frozenset[str]] = {}  # by the code of values
     names: set[str] = {*facts.looked_up, *facts.fixed}
     unseen = [one.index for one in executions if one.effects is None]
     texts = frozenset().union(*(reads_of(one.source).texts for one in executions if one.source and not one.language))
+    ever = names.union(*(_bound_at_any_time(one) for one in executions))
     calling = executions[-1].index
     runs = []
     for execution in executions:
@@ -54,7 +57,8 @@ def runs_of(
         source = "" if execution.language is not None or (execution.skipped and not is_call) else execution.source
         code = reads_of(source, last=call_line if is_call else None) if source else Reads()
         stars = {name for star in code.stars for name in facts.stars.get(star, ())}
-        reads = {n: r for n, r in _reads(code, looked_up, names, texts).items() if n not in stars} if source else {}
+        lookups = _Lookups(looked_up, in_values, names)
+        reads = {n: r for n, r in _reads(code, lookups, texts).items() if n not in stars} if source else {}
         if execution.failed and not is_call:
             before = reads_of(execution.head)  # what the statement that failed has not found is not there again
             reads = {
@@ -87,13 +91,24 @@ def runs_of(
         names |= bound
         for name in bound:
             looked_up.pop(name, None)
+            in_values.pop(name, None)
         if source:
             looked_up.update(code.functions)
         if execution.effects is not None:
-            looked_up.update(execution.effects.looked_up)
+            in_values.update(_globals(execution.effects.looked_up, ever))
         if unseen and index == unseen[-1]:
-            looked_up.update(facts.looked_up)
+            in_values.update(_globals(facts.looked_up, ever))
     return runs
+
+
+def _bound_at_any_time(execution: Execution) -> frozenset[str]:
+    effects = execution.effects
+    return effects.bound | effects.between if effects else frozenset(reads_of(execution.source).bound)
+
+
+def _globals(looked_up: Mapping[str, frozenset[str]], names: Collection[str]) -> dict[str, frozenset[str]]:
+    """Return what code looks up without the names of attributes, which are no globals."""
+    return {name: frozenset(one for one in of if one in names or "*" in one) for name, of in looked_up.items()}
 
 
 def _never(execution: Execution, source: str, code: Reads, names: Collection[str]) -> str:
@@ -102,10 +117,10 @@ def _never(execution: Execution, source: str, code: Reads, names: Collection[str
         return "tagged det-skip"
     if execution.language is not None:
         return f"`{execution.language}` {_NO_PYTHON}" if execution.language.startswith("%") else execution.language
-    if execution.clears:
+    if execution.code.clears:
         return "removes all names"
-    if execution.magics:
-        return f"runs `{execution.magics[0]}`"
+    if execution.code.hidden:
+        return f"runs `{execution.code.hidden[0]}`"
     if "input" in code.reads and "input" not in names:
         return "asks for input()"
     if all(isinstance(one, ast.Pass) for one in ast.parse(source).body):
@@ -117,19 +132,29 @@ def _never(execution: Execution, source: str, code: Reads, names: Collection[str
 
 def _lost(execution: Execution, code: Reads, touched: frozenset[str]) -> frozenset[str]:
     """Return names that are not what they were once an execution has run again."""
-    found = (execution.shell.keys() | (execution.repeated & touched)) - ALWAYS_THERE
-    if execution.magics:
+    found = (execution.code.shell.keys() | (execution.repeated & touched)) - ALWAYS_THERE
+    if execution.code.hidden:
         found |= touched - code.bound - code.stored_into
-    if execution.failed and execution.interrupted:
+    if execution.failed and execution.logged.ending.interrupted:
         found |= touched
     return frozenset(found)
 
 
-def _reads(
-    code: Reads, looked_up: Mapping[str, frozenset[str]], names: Collection[str], texts: frozenset[str]
-) -> dict[str, Read]:
+class _Lookups(NamedTuple):
+    """Which names the functions and values of the names look up, and the names that cells have bound."""
+
+    by_text: Mapping[str, frozenset[str]]
+    in_values: Mapping[str, frozenset[str]]
+    names: Collection[str]
+
+    def of(self, name: str) -> list[str]:
+        return sorted(self.by_text.get(name, frozenset()) | self.in_values.get(name, frozenset()))
+
+
+def _reads(code: Reads, lookups: _Lookups, texts: frozenset[str]) -> dict[str, Read]:
     """Return the names whose value from before an execution needs, those that functions look up among them."""
     found: dict[str, Read] = {}
+    names = lookups.names
     waiting = [(name, Read((name,), line, name in code.certain)) for name, line in code.reads.items()]
     seen: dict[str, frozenset[str]] = {}  # which names of its own an execution had bound, by which this was reached
     while waiting:
@@ -147,9 +172,7 @@ def _reads(
         asked = read.path == (name,) and (own or name in code.guarded)
         if name in names or not (asked or name in ALWAYS_THERE):
             found.setdefault(name, read)
-        for inner in sorted(looked_up.get(name, ())):
-            if inner in names or "*" in inner:  # of what code looks up, names of attributes are no globals
-                waiting.append((inner, Read((*read.path, inner), read.line, certain=False)))
+        waiting += [(one, Read((*read.path, one), read.line, certain=False)) for one in lookups.of(name)]
     return found
 
 
@@ -159,11 +182,11 @@ def _effects(
     """Return the names that an execution bound, removed and changed, and those that were changed before it ran."""
     effects = execution.effects
     if effects is None:  # nobody looked: its text tells
-        bound = code.bound.union(code.late_bound, stars) | execution.shell.keys()
+        bound = code.bound.union(code.late_bound, stars) | execution.code.shell.keys()
         touched = {name for name in code.stored_into | code.called if name in code.reads}
         changed = touched - bound - facts.fixed - ALWAYS_THERE
         return frozenset(bound), frozenset(code.deleted), frozenset(changed), frozenset()
-    bound = set(effects.bound) | (execution.shell.keys() if not execution.failed else set())
+    bound = set(effects.bound) | (execution.code.shell.keys() if not execution.failed else set())
     if is_call:  # `model = context.wrap_model(model)`: the name has the object that it had, as it was
         kept = code.reads.keys() - effects.changed - effects.unclear - effects.made
         bound |= code.surely.union(stars) - kept

@@ -10,7 +10,18 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from det_native.heap.edges import ATOMS, BY_NAME, VALUE, Alike, Kind, NamedKind, SimpleKind, State, write_new
+from det_native.heap.edges import (
+    ATOMS,
+    BY_NAME,
+    VALUE,
+    Alike,
+    Kind,
+    NamedKind,
+    ReadMemory,
+    SimpleKind,
+    State,
+    write_new,
+)
 from det_native.heap.names import MappingKind
 from det_native.heap.ownership import is_users, is_users_module
 
@@ -184,6 +195,10 @@ class ClassKind(MappingKind):
             return {}
         values = {name: v for name, v in vars(obj).items() if name not in _NOT_COMPARED and not _is_slot(v)}
         return {**values, **{("base", place): base for place, base in enumerate(obj.__bases__)}, **_module_of(obj)}
+
+    def glance(self, obj: type, read: ReadMemory) -> State:
+        children, facts = self.read_state(obj)
+        return [*children, type(obj)], facts
 
     def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
         return labels, children, None

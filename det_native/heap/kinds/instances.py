@@ -12,6 +12,7 @@ import struct
 import types
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import filterfalse
 from typing import Any
 
 from det_native.heap.edges import (
@@ -47,6 +48,7 @@ class AttributesKind(NamedKind):
 
     def __init__(self, skipped: frozenset[str] = frozenset(), *, compared: bool = True) -> None:
         self._skipped, self.compared, self.is_listed = skipped, compared, not skipped
+        self._uncompared = skipped | self.set_by_use
         self._names: dict[tuple[str, ...], tuple[str, ...]] = {}  # one tuple for all objects with these attributes
 
     def read_state(self, obj: Any) -> State:
@@ -60,7 +62,7 @@ class AttributesKind(NamedKind):
     def glance(self, obj: Any, read: ReadMemory) -> State:
         cls: Any = type(obj)
         attributes = AttributesKind.read(self, obj) if slots_of(cls) else _attributes_of(obj)
-        names = [name for name in attributes if name not in self._skipped and name not in self.set_by_use]
+        names = [*filterfalse(self._uncompared.__contains__, attributes)]
         return [*map(attributes.__getitem__, names)], tuple(names)
 
     def read(self, obj: Any) -> dict[str, Any]:
@@ -328,6 +330,20 @@ class _Parts:
             reduced = ""
         parts = [] if isinstance(reduced, str) else [*map(self.text, reduced[1:3])]
         return f"{cls.__qualname__}({' '.join(parts)})"
+
+
+class PickledKind(Composite):
+    """An object that its library's class pickles, with its attributes."""
+
+    def __init__(self, cls: type) -> None:
+        super().__init__(ReduceKind(cls))
+
+
+class FixedKind(ReduceKind):
+    """An object of an extension that nothing can change."""
+
+    def glance(self, obj: Any, read: ReadMemory) -> State:
+        return (), None
 
 
 def _is_plain(cls: type) -> bool:

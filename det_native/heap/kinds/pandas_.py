@@ -61,8 +61,9 @@ def _arrays_of(values: Any) -> list[Any]:
     """Return what an array of pandas keeps its values in."""
     if not type(values).__module__.startswith("pandas."):
         return [values]
-    parts = (getattr(values, name, None) for name in ("_ndarray", "_codes", "_data", "_mask", "_pa_array", "_dtype"))
-    return [part for part in parts if part is not None]
+    parts = (getattr(values, name, None) for name in ("_ndarray", "_codes", "_data", "_mask", "_pa_array"))
+    found = [part for part in parts if part is not None]
+    return [*found, values.categories] if hasattr(values, "categories") else found
 
 
 def _axis(index: Any) -> tuple[str, str, tuple[str, ...]]:

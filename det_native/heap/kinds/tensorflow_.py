@@ -58,12 +58,17 @@ def _facts_of_constant(obj: Any) -> Any:
 
 def _look(obj: Any, read: ReadMemory) -> Any:
     """Return what tells the numbers of a variable or tensor from others; in a graph there are none to see."""
-    if _is_handle(obj) or not sys.modules["tensorflow"].executing_eagerly():
+    is_variable = hasattr(obj, "handle")
+    if is_variable and not sys.modules["tensorflow"].executing_eagerly():
         return UNSEEN
     try:  # where they are: numpy() copies them
-        return obj.shape, obj.dtype, read(memoryview(_read_variable(obj) if hasattr(obj, "handle") else obj))
+        numbers = memoryview(_read_variable(obj) if is_variable else obj)
     except (TypeError, ValueError):  # on a device, or of a type that a buffer has not
+        if _is_handle(obj):
+            return UNSEEN
         array = sys.modules["numpy"].asarray(obj.numpy())
+    else:
+        return numbers.shape, numbers.format, read(numbers)
     return (array.shape, array.tolist() if array.dtype.hasobject else read(array.reshape(-1).view("u1").data))
 
 

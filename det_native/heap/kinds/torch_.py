@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -204,7 +205,7 @@ class MemoryKind(Kind):
             _write(whole[start : start + len(data)], data)
 
     def reduce(self, obj: Any) -> Any:
-        return make_memory, (_bytes(obj).tobytes(), str(obj.device))
+        return make_memory, (pickle.PickleBuffer(_bytes(obj)), str(obj.device))
 
 
 def _whole(memory: Any) -> Any:
@@ -228,7 +229,7 @@ def _write(into: Any, data: bytes) -> None:
         into.copy_(_tensor_of(data))
 
 
-def make_memory(data: bytes, device: str) -> Any:
+def make_memory(data: Any, device: str) -> Any:
     """Make memory with this content, on the same device where this machine has one."""
     import torch
 

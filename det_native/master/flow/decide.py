@@ -28,27 +28,86 @@ _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 
 
 @dataclass(frozen=True)
-class Facts:
-    """What is known of a trial at the end of a run.
+class ProcessEnd:
+    """How the process of a run ended.
 
     Attributes
     ----------
-    exit : ExitReport or None
-        The exit report of the harness; None if the process ended without one.
     detail : str
-        What the launcher knows of the process's end.
+        What the launcher knows of it.
+    begun : bool
+        A worker of the run has taken its job, as far as the launcher knows.
+    interrupted : str
+        What has ended the run where that has nothing to do with what it runs: "the machine a is being drained".
+    memory : str
+        How much it had, if the system has killed it for want of memory.
+    hung : str
+        Why the run was ended, if the master has done so because nothing came from it; "" otherwise.
+    """
+
+    detail: str
+    begun: bool = True
+    interrupted: str = ""
+    memory: str = ""
+    hung: str = ""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked of a run.
+
+    Attributes
+    ----------
     killed : bool
         Somebody asked for the end of the experiment.
     paused : bool
         The run was asked to end, so that another one continues later.
+    outdated : bool
+        The run was ended because its experiment has another program now.
+    stopped_early : bool
+        The search has had the trial end early: it has done what it was to do, however its run ended.
+    """
+
+    killed: bool = False
+    paused: bool = False
+    outdated: bool = False
+    stopped_early: bool = False
+
+
+@dataclass(frozen=True)
+class TrialFacts:
+    """What a trial has done, and may do.
+
+    Attributes
+    ----------
+    restarts, max_restarts : int
+    may_restart : bool
+        Whether a trial whose run hung is run again.
     fingerprint : str or None
         Of the trial's last error that its worker could still tell.
     length : int or None
         Batches that the trial is to do.
-    hung : str
-        Why the run was ended, if the master has done so because nothing came from it; "" otherwise.
-    may_restart : bool
-        Whether a trial whose run hung is run again.
+    trained : bool
+        A batch of the trial was done, by this run or an earlier one.
+    batch_size : int or None
+        Of all its slots, as far as it is known.
+    """
+
+    restarts: int = 0
+    max_restarts: int = 5
+    may_restart: bool = True
+    fingerprint: str | None = None
+    length: int | None = None
+    trained: bool = True
+    batch_size: int | None = None
+
+
+@dataclass(frozen=True)
+class Storage:
+    """What is stored of a run, and what has become of the disks.
+
+    Attributes
+    ----------
     last_row : int
         The batch of the last training metrics of the run that are stored, -1 if there are none.
     last_seq : int or None
@@ -59,44 +118,24 @@ class Facts:
         Which files of its bundle the master's store has lost, if it ended for want of them; "" otherwise.
     disk_failed : bool
         The disk of the master and its workers took nothing for a while, since the run began.
-    memory : str
-        How much it had, if the system has killed it for want of memory.
-    batch_size : int or None
-        Of all its slots, as far as it is known.
-    trained : bool
-        A batch of the trial was done, by this run or an earlier one.
-    begun : bool
-        A worker of the run has taken its job, as far as the launcher knows.
-    interrupted : str
-        What has ended the run where that has nothing to do with what it runs: "the machine a is being drained".
-    outdated : bool
-        The run was ended because its experiment has another program now.
-    stopped_early : bool
-        The search has had the trial end early: it has done what it was to do, however its run ended.
     """
 
-    exit: ExitReport | None
-    detail: str
-    killed: bool
-    paused: bool
-    restarts: int
-    max_restarts: int
-    fingerprint: str | None
-    hung: str = ""
-    may_restart: bool = True
-    length: int | None = None
     last_row: int = -1
     last_seq: int | None = None
     full: bool = False
     lost_files: str = ""
     disk_failed: bool = False
-    memory: str = ""
-    batch_size: int | None = None
-    trained: bool = True
-    begun: bool = True
-    interrupted: str = ""
-    outdated: bool = False
-    stopped_early: bool = False
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a trial at the end of a run; `exit` is the harness's report, None if there is none."""
+
+    exit: ExitReport | None
+    process: ProcessEnd
+    asked: Asked
+    trial: TrialFacts
+    storage: Storage
 
 
 @dataclass(frozen=True)
@@ -174,29 +213,29 @@ def decide(facts: Facts) -> Decision:
     missing = _missing(facts)
     if reason is ExitReason.COMPLETED and missing is None:
         return Complete()
-    if facts.killed:
+    if facts.asked.killed:
         return Cancel()
     error = missing or _error_of(facts)
     goes_on = _goes_on(facts, error)
-    if facts.stopped_early and not (isinstance(goes_on, Widen) or facts.outdated):
+    if facts.asked.stopped_early and not (isinstance(goes_on, Widen) or facts.asked.outdated):
         return Complete()
     if goes_on is not None:
         return goes_on
-    if facts.hung and not facts.may_restart:
+    if facts.process.hung and not facts.trial.may_restart:
         return Fail(error, "The trial is not tried again (watchdog.action: end).")
     if reason is ExitReason.INVALID_HYPERPARAMETERS:
         return Refuse(error)
     if reason in _OWN_ERRORS and error.type in _LASTING:
         return Fail(error, "Each further attempt would end with the same error; the trial is not tried again.")
-    if reason is ExitReason.USER_ERROR and not facts.trained:
+    if reason is ExitReason.USER_ERROR and not facts.trial.trained:
         return Fail(error, "The user's code failed before a batch was done; the trial is not tried again.")
     reported = reason in _OWN_ERRORS and error.type not in UNUSABLE
     fingerprint = fingerprint_of(error) if reported else None
-    if fingerprint is not None and fingerprint == facts.fingerprint:
+    if fingerprint is not None and fingerprint == facts.trial.fingerprint:
         return Fail(error, "The same error came again at the same batch; the trial is not tried again.")
-    if facts.restarts >= facts.max_restarts:
-        return Fail(error, f"The trial has no restarts left (max_restarts: {facts.max_restarts}).")
-    return Restart(facts.restarts + 1, fingerprint or facts.fingerprint, error, _why(error, facts))
+    if facts.trial.restarts >= facts.trial.max_restarts:
+        return Fail(error, f"The trial has no restarts left (max_restarts: {facts.trial.max_restarts}).")
+    return Restart(facts.trial.restarts + 1, fingerprint or facts.trial.fingerprint, error, _why(error, facts))
 
 
 def _goes_on(facts: Facts, error: UserErrorInfo) -> Suspend | Widen | None:
@@ -204,25 +243,27 @@ def _goes_on(facts: Facts, error: UserErrorInfo) -> Suspend | Widen | None:
     reason = facts.exit.reason if facts.exit is not None else None
     if reason is ExitReason.INPUTS_DIFFER:
         return Widen(error.message)
-    if facts.outdated:
+    if facts.asked.outdated:
         return Suspend("Its program was replaced by the wider one. It begins anew; no restart is counted.")
-    full = facts.full or (reason in _OWN_ERRORS and error.type == FULL)
-    if facts.paused and (reason in (None, ExitReason.STOPPED) or full):
+    full = facts.storage.full or (reason in _OWN_ERRORS and error.type == FULL)
+    if facts.asked.paused and (reason in (None, ExitReason.STOPPED) or full):
         return Suspend(_how_suspended(facts.exit, full=full))
-    if facts.interrupted and reason in (None, ExitReason.STOPPED, ExitReason.PEER_FAILED):
+    if facts.process.interrupted and reason in (None, ExitReason.STOPPED, ExitReason.PEER_FAILED):
         end = f"ended after batch {facts.exit.batch}" if reason is ExitReason.STOPPED and facts.exit else "ended"
-        return Suspend(f"The run {end}: {facts.interrupted}. The trial goes on elsewhere; no restart is counted.")
-    if facts.exit is None and not facts.begun:
+        return Suspend(
+            f"The run {end}: {facts.process.interrupted}. The trial goes on elsewhere; no restart is counted."
+        )
+    if facts.exit is None and not facts.process.begun:
         return Suspend("The master ended before the worker had begun. The trial is tried again; no restart is counted.")
-    if facts.disk_failed and (reason is None or (reason is ExitReason.HARNESS_ERROR and error.type == FAILED)):
+    if facts.storage.disk_failed and (reason is None or (reason is ExitReason.HARNESS_ERROR and error.type == FAILED)):
         return Suspend(
             "The disk failed under it and is back. It goes on from its latest checkpoint; no restart is counted."
         )
     if full:
         return Suspend(f"{error.message.rstrip('.')}. It goes on when there is room; no restart is counted.", True)
-    if facts.lost_files and reason in _OWN_ERRORS:
-        line = f"The trial {facts.lost_files}. It then goes on; no restart is counted."
-        return Suspend(line, for_files=facts.lost_files)
+    if facts.storage.lost_files and reason in _OWN_ERRORS:
+        line = f"The trial {facts.storage.lost_files}. It then goes on; no restart is counted."
+        return Suspend(line, for_files=facts.storage.lost_files)
     return None
 
 
@@ -232,12 +273,15 @@ def _missing(facts: Facts) -> UserErrorInfo | None:
     if exit is None or exit.reason is not ExitReason.COMPLETED or exit.last_row is None:
         return None
     why = "What your code forks must not come back into the training."
-    if facts.length is not None and exit.batch < facts.length and not exit.early:
-        what = f"after batch {exit.batch} of {facts.length}"
-    elif facts.last_row < exit.last_row:
-        what = f"but its metrics are here up to batch {max(facts.last_row, 0)} only, of {exit.last_row}"
-    elif facts.last_seq is not None and facts.last_seq + 1 < exit.seq:
-        what, why = f"but of its {exit.seq} reports {facts.last_seq} are here", "The folder of the run has lost some."
+    if facts.trial.length is not None and exit.batch < facts.trial.length and not exit.early:
+        what = f"after batch {exit.batch} of {facts.trial.length}"
+    elif facts.storage.last_row < exit.last_row:
+        what = f"but its metrics are here up to batch {max(facts.storage.last_row, 0)} only, of {exit.last_row}"
+    elif facts.storage.last_seq is not None and facts.storage.last_seq + 1 < exit.seq:
+        what, why = (
+            f"but of its {exit.seq} reports {facts.storage.last_seq} are here",
+            "The folder of the run has lost some.",
+        )
     else:
         return None
     message = f"The run said that it has done all, {what}. {why}"
@@ -254,18 +298,18 @@ def fingerprint_of(error: UserErrorInfo) -> str:
 
 
 def _error_of(facts: Facts) -> UserErrorInfo:
-    if facts.hung:
-        return UserErrorInfo(type="TrialHung", message=facts.hung, traceback="")
-    if facts.exit is None and facts.memory:
+    if facts.process.hung:
+        return UserErrorInfo(type="TrialHung", message=facts.process.hung, traceback="")
+    if facts.exit is None and facts.process.memory:
         return UserErrorInfo(type="OutOfMemory", message=_out_of_memory(facts), traceback="")
-    if facts.exit is None and facts.detail.startswith("exit code 0"):
+    if facts.exit is None and facts.process.detail.startswith("exit code 0"):
         message = (
             "The worker process ended in the midst of the training as if it had succeeded (exit code 0): the code has "
             "called os._exit(), or a process that it forked goes on instead of it."
         )
         return UserErrorInfo(type="WorkerDied", message=message, traceback="")
     if facts.exit is None:
-        message = f"The worker process ended without a report: {facts.detail or 'nothing is known about why'}."
+        message = f"The worker process ended without a report: {facts.process.detail or 'nothing is known about why'}."
         return UserErrorInfo(type="WorkerDied", message=message, traceback="")
     if facts.exit.error is not None:
         return facts.exit.error
@@ -277,9 +321,10 @@ def _error_of(facts: Facts) -> UserErrorInfo:
 
 
 def _out_of_memory(facts: Facts) -> str:
-    size = f", with a batch size of {facts.batch_size}" if facts.batch_size else ""
+    size = f", with a batch size of {facts.trial.batch_size}" if facts.trial.batch_size else ""
+    peak = f"{facts.process.memory} at its peak{size}"
     return (
-        f"The system killed the worker for want of memory: it had {facts.memory} at its peak{size}. A smaller batch or "
+        f"The system killed the worker for want of memory: it had {peak}. A smaller batch or "
         "model needs less, and so do fewer trials at a time or fewer worker processes of a data loader."
     )
 
@@ -298,4 +343,4 @@ def _why(error: UserErrorInfo, facts: Facts) -> str:
     if error.process:
         what = f"[{error.process}] {what}"
     stop = "" if what.endswith((".", "!", "?")) else "."
-    return f"{what}{stop} Restart {facts.restarts + 1} of at most {facts.max_restarts}."
+    return f"{what}{stop} Restart {facts.trial.restarts + 1} of at most {facts.trial.max_restarts}."

@@ -14,14 +14,18 @@ from det_native.master.flow.context import OPEN_STATES, Context, tell_experiment
 from det_native.master.flow.decide import (
     UNUSABLE,
     WORKER_STOPPED,
+    Asked,
     Cancel,
     Complete,
     Decision,
     Facts,
     Fail,
+    ProcessEnd,
     Refuse,
     Restart,
+    Storage,
     Suspend,
+    TrialFacts,
     Widen,
     decide,
 )
@@ -378,32 +382,33 @@ class Runs:
         stored = run_store.get(connection, run.run_id)
         hung, may_restart = self.watches.end_of_hung(run.run_id) if run.hung else ("", True)
         batch_size = trial.hparams.get("global_batch_size")
+        exit_report = stored.exit if stored else None
+        recovered = self._context.database.recovered_at
         facts = Facts(
-            exit=stored.exit if stored else None,
-            detail=exit.detail,
-            begun=exit.begun,
-            interrupted=exit.interrupted,
-            memory=exit.memory,
-            batch_size=batch_size if isinstance(batch_size, int) else None,
-            killed=run.killed or experiment.state not in OPEN_STATES,
-            paused=stored.stop_asked if stored else False,
-            restarts=trial.restarts,
-            max_restarts=int(experiment.config["max_restarts"]),
-            fingerprint=trials.fingerprint(connection, run.trial_id),
-            length=trial.target_batches or None,
-            hung=hung,
-            may_restart=may_restart,
-            last_row=stored.training_last if stored else -1,
-            last_seq=stored.last_seq if stored else 0,
-            full=full,
-            lost_files=self.lost_files.sentence(
-                connection, run.trial_id, experiment.bundle_id, stored.exit if stored else None
+            exit_report,
+            ProcessEnd(exit.detail, exit.begun, exit.interrupted, exit.memory, hung),
+            Asked(
+                killed=run.killed or experiment.state not in OPEN_STATES,
+                paused=stored.stop_asked if stored else False,
+                outdated=run.outdated,
+                stopped_early=self._has_stopped(run.experiment_id, run.trial_id),
             ),
-            disk_failed=bool(recovered := self._context.database.recovered_at)
-            and run_store.made_at(run.run_id) <= recovered,
-            trained=trial.batches > 0,
-            outdated=run.outdated,
-            stopped_early=self._has_stopped(run.experiment_id, run.trial_id),
+            TrialFacts(
+                restarts=trial.restarts,
+                max_restarts=int(experiment.config["max_restarts"]),
+                may_restart=may_restart,
+                fingerprint=trials.fingerprint(connection, run.trial_id),
+                length=trial.target_batches or None,
+                trained=trial.batches > 0,
+                batch_size=batch_size if isinstance(batch_size, int) else None,
+            ),
+            Storage(
+                last_row=stored.training_last if stored else -1,
+                last_seq=stored.last_seq if stored else 0,
+                full=full,
+                lost_files=self.lost_files.sentence(connection, run.trial_id, experiment.bundle_id, exit_report),
+                disk_failed=bool(recovered) and run_store.made_at(run.run_id) <= recovered,
+            ),
         )
         return decide(facts)
 
