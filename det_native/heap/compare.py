@@ -195,8 +195,12 @@ class Table:
         if number in self._left_out:
             return
         fingerprint = Fingerprint()
-        links: list[Any] = []
-        self._take_own(number, alike, fingerprint, links)
+        links: list[str] = []
+        try:
+            self._take_own(number, alike, fingerprint, links)
+        except Exception:  # noqa: BLE001 (an object of a library may raise anything)
+            self._say_unread(number, place)
+            return
         code = getattr(obj, "gi_code", None) if isinstance(obj, types.GeneratorType) else None
         if isinstance(obj, types.FunctionType) and obj.__qualname__ != LOOP:
             code = obj.__code__
