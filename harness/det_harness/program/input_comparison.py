@@ -18,9 +18,9 @@ from det_native.heap.by_value import unpack_roots
 from det_native.heap.clock_texts import is_same_shape
 from det_native.heap.compare import Entry, Table, differences, differs, is_rounding
 from det_native.heap.edges import NamedKind, is_same_child, is_value
+from det_native.heap.graft import WHOLE, graft_snapshot
 from det_native.heap.kinds.functions import READS
 from det_native.heap.roots import roots_of_call
-from det_native.heap.same_state import WHOLE, give_state
 from det_native.heap.words import describe
 from det_native.schema.proof import CallProof, Input, Role
 
@@ -129,7 +129,7 @@ class Comparison:
                 if key in self._here.holders:
                     number, label = self._here.holders[key]
                     only.setdefault(number, set()).add(label)
-            give_state(self._here.snapshot, theirs.snapshot, only)
+            graft_snapshot(self._here.snapshot, theirs.snapshot, only)
             self._assign()
         after = self._table(self._inputs if theirs is None else self._payload.inputs()).entries
         still = {
