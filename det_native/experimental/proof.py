@@ -17,11 +17,11 @@ from typing import Any, Literal, cast
 from det_native.capture.log import current_log
 from det_native.capture.secrets import looks_secret
 from det_native.experimental.early_contents import EarlyContents
-from det_native.heap.by_value import pack_roots
 from det_native.heap.clock_values import slots_of, written
 from det_native.heap.compare import Table
 from det_native.heap.pickling import short
 from det_native.heap.roots import roots_of_call
+from det_native.heap.values import pack_roots
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.proof import CallProof, ClockValue, Input, ProofBlob
 

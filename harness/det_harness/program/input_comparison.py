@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from det_harness.program.input_difference import Difference, is_array
-from det_native.heap.by_value import unpack_roots
 from det_native.heap.clock_texts import is_same_shape
 from det_native.heap.compare import Entry, Table, differences, differs, is_rounding
 from det_native.heap.edges import NamedKind, is_same_child, is_value
 from det_native.heap.graft import WHOLE, graft_snapshot
 from det_native.heap.kinds.functions import READS
 from det_native.heap.roots import roots_of_call
+from det_native.heap.values import unpack_roots
 from det_native.heap.words import describe
 from det_native.schema.proof import CallProof, Input, Role
 
