@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import functools
 import os
-import threading
 import time
 import uuid
 from typing import Any
@@ -18,26 +17,12 @@ _PER_SECOND = (1.0, 1e3, 1e6, 1e9)
 
 
 def is_own_value(value: Any) -> bool:
-    """Whether a plain value is this process's own, so that another process is right to have another one.
-
-    Parameters
-    ----------
-    value : object
-        A number or a moment.
-    """
-    if isinstance(value, bool):
-        return False
-    if isinstance(value, datetime.datetime | datetime.date):
+    """Whether a number or a moment is this process's own, so that another process is right to have another one."""
+    if isinstance(value, datetime.date):
         return _is_moment(value)
-    if isinstance(value, uuid.UUID):
-        return True
-    if type(value) is int:
-        return value in (os.getpid(), os.getppid(), threading.get_native_id(), *_threads()) or _is_time(value)
-    return type(value) is float and _is_time(value)
-
-
-def _threads() -> tuple[int, ...]:
-    return tuple(thread.ident or 0 for thread in threading.enumerate())
+    if type(value) in (int, float):
+        return value in (os.getpid(), os.getppid()) or _is_time(value)
+    return isinstance(value, uuid.UUID)
 
 
 def dates_of_process() -> set[str]:

@@ -347,22 +347,59 @@ class _OfProgram:
         return object.__new__(cls)
 
 
-def pack_roots(table: Table, limit: int, *, folder: str) -> bytes:
-    """Return the roots of a table, and the variables that functions read, as bytes.
+def pack_whole(value: Any, limit: int, *, folder: str, look: Look = lambda obj: None) -> bytes:
+    """Return a value as bytes, for a process that has made another: nothing, if it has more than `limit` bytes.
 
-    The largest arrays are left out until the others are within the limit, and so are secrets; nothing is returned if
-    that is not enough.
+    Paths in the folder of the user's files are those of the reader's working directory. What belongs to its process,
+    and what cannot be made where it is read, is left out.
+    """
+    folder = f"{folder}{os.sep}"
+
+    def look_first(obj: Any) -> Any:
+        if (reference := look(obj)) is not None:
+            return reference
+        if type(obj) is str:
+            return ("within", obj[len(folder) :]) if obj.startswith(folder) else None
+        return stand_in(kind) if (kind := kind_of(obj).stays) else None
+
+    def write() -> Output:
+        output = Output(limit)
+        ValuePickler(output, {}, look_first, only_state=True, guards=True).dump_all(value)
+        return output
+
+    parts = _at_any_depth(write).parts
+    return pickle.dumps((sys.version_info[:2], parts), protocol=5) if parts else b""
+
+
+def unpack_whole(data: bytes, names: Mapping[str, Any] | None = None, place: Callable[[str], str] = str) -> Any:
+    """Return what :func:`pack_whole` has packed. Code of another version of Python is left out.
 
     Parameters
     ----------
-    table : Table
-    limit : int
-        Bytes, of all together.
-    folder : str
-        The folder of the user's files: its paths are those of the reader's working directory.
+    data : bytes
+    names : mapping, optional
+        What is in place of the names of the program.
+    place : callable
+        Gives the path that is used here instead of one elsewhere.
     """
-    snapshot, secrets, folder = table.snapshot, table.secrets, f"{folder}{os.sep}"
-    large = {*map(id, _largest(snapshot, limit))}
+    python, parts = pickle.loads(data)
+    reader = ValueUnpickler if python == sys.version_info[:2] else _WithoutCode
+    return _at_any_depth(lambda: reader(b"".join(parts), names or {}, place, guards=True).load_all())
+
+
+class _WithoutCode(ValueUnpickler):
+    def make(self, function: Any, *arguments: Any) -> Any:
+        if function is types.CodeType:
+            return Missing("code of another version of Python")
+        return super().make(function, *arguments)
+
+
+def pack_roots(table: Table, limit: int, *, folder: str) -> bytes:
+    """Return the roots of a table, and the variables that functions read, as :func:`pack_whole` does.
+
+    The largest arrays are left out until the others are within the limit, and so are secrets.
+    """
+    snapshot, large = table.snapshot, {*map(id, _largest(table.snapshot, limit))}
     namespaces: set[int] = set()
     names: dict[str, Any] = {}
     for number, obj in enumerate(snapshot.objects):
@@ -372,23 +409,21 @@ def pack_roots(table: Table, limit: int, *, folder: str) -> bytes:
             names |= {label[1]: child for label, child in read if type(label) is tuple and label[0] == READS}
 
     def look(obj: Any) -> Any:
-        if type(obj) is str:
-            within = ("within", obj[len(folder) :]) if obj.startswith(folder) else None
-            return stand_in("a secret") if obj in secrets else within
-        if id(obj) in large:
-            return stand_in("too large")
         if id(obj) in namespaces:
             return "names", ""
-        # What belongs to its process stays as it is there.
-        return stand_in(kind) if (kind := kind_of(obj).stays) else None
+        if id(obj) in large:
+            return stand_in("too large")
+        return stand_in("a secret") if type(obj) is str and obj in table.secrets else None
 
-    def write() -> Output:
-        output = Output(limit)
-        ValuePickler(output, {}, look, only_state=True, guards=True).dump_all((table.given, names))
-        return output
+    return pack_whole((table.given, names), limit, folder=folder, look=look)
 
-    parts = _at_any_depth(write).parts
-    return pickle.dumps((sys.version_info[:2], parts), protocol=5) if parts else b""
+
+def unpack_roots(data: bytes, place: Callable[[str], str] = str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the roots that :func:`pack_roots` has packed, and names which functions of theirs read."""
+    names: dict[str, Any] = {"__name__": "__main__", "__builtins__": __builtins__}
+    given, read = unpack_whole(data, names, place)
+    names.update(read)
+    return given, names
 
 
 def _largest(snapshot: Snapshot, limit: int) -> list[Any]:
@@ -405,23 +440,3 @@ def _largest(snapshot: Snapshot, limit: int) -> list[Any]:
         total -= size
         dropped.append(obj)
     return dropped
-
-
-def unpack_roots(data: bytes, place: Callable[[str], str] = str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the roots that :func:`pack_roots` has packed, and names which functions of theirs read.
-
-    Code of another version of Python is left out. `place` gives the path that is used here instead of one elsewhere.
-    """
-    python, parts = pickle.loads(data)
-    names: dict[str, Any] = {"__name__": "__main__", "__builtins__": __builtins__}
-    reader = ValueUnpickler if python == sys.version_info[:2] else _WithoutCode
-    given, read = _at_any_depth(lambda: reader(b"".join(parts), names, place, guards=True).load_all())
-    names.update(read)
-    return given, names
-
-
-class _WithoutCode(ValueUnpickler):
-    def make(self, function: Any, *arguments: Any) -> Any:
-        if function is types.CodeType:
-            return Missing("code of another version of Python")
-        return super().make(function, *arguments)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import pathlib
-import time
 import types
-import uuid
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +12,7 @@ from typing import Any
 
 from det_harness.program.input_difference import Difference, is_array
 from det_native.heap.clock_texts import is_same_shape
+from det_native.heap.clock_times import is_own_value
 from det_native.heap.compare import Entry, Table, differences, differs, is_rounding
 from det_native.heap.edges import NamedKind, is_same_child, is_value
 from det_native.heap.graft import WHOLE, graft_snapshot
@@ -25,8 +23,6 @@ from det_native.heap.words import describe
 from det_native.schema.proof import CallProof, Input, Role
 
 _NAMED = 3  # values of one object that are named one by one
-_DAY = 86_400.0
-_LEAST_CLOCK = 600.0
 
 
 class Comparison:
@@ -68,7 +64,6 @@ class Comparison:
         self._early_keys = frozenset(known["early"])
         self._there = {key: _entry(fields) for key, fields in known["entries"].items()}
         self._parts: list[str] = known["parts"]
-        self._processes = frozenset(known["processes"])
         self._inputs: dict[str, Input] = payload.inputs()
         self._namespace = roots_of_call()[0]
         self._here = self._table(self._inputs)
@@ -210,9 +205,7 @@ class Comparison:
         if there.part.startswith("the function "):
             name = there.part.rpartition(".")[2].rpartition(" ")[2]
         values = [] if theirs is None or role == "weights" else [*self._differing_values(key, theirs)]
-        drawn = [
-            _is_drawn(mine, other) or (type(other) is int and other in self._processes) for _, mine, other in values
-        ]
+        drawn = [_is_drawn(mine, other) for _, mine, other in values]
         if not 0 < len(values) <= _NAMED or any(step is None for step, _, _ in values):
             sides, is_drawn = (here.text, there.text), bool(values) and all(drawn)
             yield Difference(there.part, self._title(there), name, role, sides, there.cls, value, is_drawn)
@@ -280,11 +273,4 @@ def _is_drawn(here: Any, there: Any) -> bool:
     """Whether two values are such as a clock or entropy makes."""
     if isinstance(here, str | pathlib.PurePath):
         return is_same_shape(str(here), str(there))
-    if isinstance(here, uuid.UUID | datetime.datetime):
-        return True
-    if type(here) is type(there) and type(here) in (int, float):
-        clocks = [time.time() * unit for unit in (1.0, 1e3, 1e6, 1e9)]
-        clocks += [time.perf_counter()] if here > _LEAST_CLOCK and not float(here).is_integer() else []
-        # Both were read within a day before now, in the unit of that clock.
-        return any(max(abs(now - here), abs(now - there)) < _DAY * max(now / time.time(), 1.0) for now in clocks)
-    return False
+    return type(here) is type(there) and is_own_value(here)
