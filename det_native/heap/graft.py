@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
-import pickle
 import types
-from collections.abc import Collection, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
 from operator import is_
 from typing import Any
 
+from det_native.heap.copies import ObjectCopy
 from det_native.heap.edges import ATOMS, UNREADABLE, Missing, State, are_equal, are_same_children, kind_of
 from det_native.heap.kinds.functions import READS
 from det_native.heap.names import ROOTS
@@ -231,7 +230,7 @@ class _Graft:
 
     def _copied(self, objects: dict[int, Any]) -> dict[int, Any]:
         try:
-            return run_with_deep_stack(lambda: _copy(objects, self._theirs, self._stands, {*map(id, objects.values())}))
+            return run_with_deep_stack(lambda: _Copy(self._theirs, self._stands, objects.values()).of(objects))
         except Exception as error:  # noqa: BLE001 (an object of a library may raise anything)
             if len(objects) > 1:  # each by itself: what they share is made several times
                 return {number: copy for one in objects.items() for number, copy in self._copied(dict([one])).items()}
@@ -243,7 +242,7 @@ class _Graft:
         """Return what a kind writes beyond children and facts with this side's objects in it."""
         if type(content) not in _PLAIN:
             return content
-        return _copy(content, self._theirs, self._stands, set())
+        return _Copy(self._theirs, self._stands, ()).of(content)
 
 
 def _is_read(label: Any) -> bool:
@@ -259,43 +258,22 @@ def _are_same(before: State, now: State) -> bool:
     return are_same_children(before[0], now[0]) and are_equal(before[1], now[1])
 
 
-def _copy(value: Any, snapshot: Snapshot, stands: Mapping[int, Any], copied: Collection[int]) -> Any:
-    """Return a copy of containers, and of the objects with these identities; all others are what stands for them."""
-    stream = io.BytesIO()
-    copier = _Copier(stream, snapshot, stands, copied)
-    copier.dump(value)
-    return _Copies(io.BytesIO(stream.getvalue()), copier.others).load()
+class _Copy(ObjectCopy):
+    """A copy of containers, and of some objects; of all others what stands for them."""
 
-
-class _Copier(pickle.Pickler):
-    def __init__(
-        self, stream: io.BytesIO, snapshot: Snapshot, stands: Mapping[int, Any], copied: Collection[int]
-    ) -> None:
-        super().__init__(stream, protocol=5)
-        self._snapshot, self._stands, self._copied = snapshot, stands, copied
+    def __init__(self, snapshot: Snapshot, stands: Mapping[int, Any], copied: Iterable[Any]) -> None:
+        super().__init__()
+        self._snapshot, self._stands, self._copied = snapshot, stands, {*map(id, copied)}
         self._namespaces: set[int] = set()
-        self.others: list[Any] = []
 
-    def persistent_id(self, obj: Any) -> int | None:
-        key, cls = id(obj), type(obj)
+    def persistent_id(self, value: Any) -> Any:
+        key, cls = id(value), type(value)
         is_inner = cls in _PLAIN and key not in self._snapshot.numbers and key not in self._namespaces
-        if is_inner or key in self._copied:
+        if is_inner or key in self._copied or (cls in ATOMS and cls not in (str, bytes)):
             return None
-        if cls in ATOMS and cls not in (str, bytes):
-            return None
-        self.others.append(self._stands.get(key, obj))
-        return len(self.others) - 1
+        return self.put(value, self._stands.get(key, value))
 
-    def reducer_override(self, obj: Any) -> Any:
-        if isinstance(obj, types.FunctionType):
-            self._namespaces.add(id(obj.__globals__))
-        return kind_of(obj).reduce(obj)
-
-
-class _Copies(pickle.Unpickler):
-    def __init__(self, stream: io.BytesIO, others: Sequence[Any]) -> None:
-        super().__init__(stream)
-        self._others = others
-
-    def persistent_load(self, place: int) -> Any:
-        return self._others[place]
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, types.FunctionType):
+            self._namespaces.add(id(value.__globals__))
+        return kind_of(value).reduce(value)
