@@ -9,7 +9,7 @@ from typing import Any
 
 from det_native.heap.copies import ObjectCopy
 from det_native.heap.edges import ATOMS, UNREADABLE, Missing, State, are_equal, are_same_children, kind_of
-from det_native.heap.kinds.functions import READS
+from det_native.heap.kinds.functions import is_read
 from det_native.heap.names import ROOTS
 from det_native.heap.pickling import short
 from det_native.heap.snapshot import Snapshot
@@ -89,7 +89,7 @@ class _Graft:
             same = matches[number]
             if ATOMS.issuperset(map(type, theirs.children[number])):
                 continue
-            for label, child in zip(theirs.labels_of(number), theirs.children[number], strict=True):
+            for label, child in theirs.held(number).items():
                 inner, counterpart = theirs.numbers.get(id(child)), ours.child(same, label)
                 if type(child) is Missing:
                     self._keep(same, label, child)
@@ -108,9 +108,7 @@ class _Graft:
 
     def _keep(self, holder: int, label: Any, missing: Missing) -> None:
         """Have what could not travel stand for what is in its place here."""
-        ours = self._ours
-        children = dict(zip(ours.labels_of(holder), ours.children[holder], strict=True))
-        self._stands[id(missing)] = children.get(label, missing)
+        self._stands[id(missing)] = self._ours.held(holder).get(label, missing)
 
     # Which of them are replaced.
 
@@ -166,18 +164,18 @@ class _Graft:
         before = ours.children[same], ours.facts[same]
         if not labels and ATOMS.issuperset(map(type, children)):
             return before
-        wanted = dict(zip(theirs.labels_of(number), zip(children, self._mapped(children), strict=True), strict=True))
+        wanted = theirs.held(number)
         held = [*zip(ours.labels_of(same), before[0], strict=True)]
         if WHOLE in labels:
-            taken = [(label, there) for label, (_, there) in wanted.items() if not _is_read(label)]
-            held = taken + [item for item in held if _is_read(item[0])]
+            own = [item for item in wanted.items() if not is_read(item[0])]
+            held = own + [item for item in held if is_read(item[0])]
         now = [
-            wanted[label][1]
-            if label in wanted and (label in labels or self._is_replaced(same, label, wanted[label][0]))
+            wanted[label]
+            if label in wanted and (label in labels or self._is_replaced(same, label, wanted[label]))
             else child
             for label, child in held
         ]
-        return now, tuple(label for label, _ in held) if WHOLE in labels else before[1]
+        return self._mapped(now), tuple(label for label, _ in held) if WHOLE in labels else before[1]
 
     def _is_replaced(self, holder: int, label: Any, child: Any) -> bool:
         """Whether a label leads on this side to an object that cannot take the state of the other side's."""
@@ -245,13 +243,9 @@ class _Graft:
         return _Copy(self._theirs, self._stands, ()).of(content)
 
 
-def _is_read(label: Any) -> bool:
-    return type(label) is tuple and label[0] == READS
-
-
 def _has_reads(snapshot: Snapshot, number: int) -> bool:
     is_function = isinstance(snapshot.objects[number], types.FunctionType)
-    return is_function and any(map(_is_read, snapshot.labels_of(number)))
+    return is_function and any(map(is_read, snapshot.labels_of(number)))
 
 
 def _are_same(before: State, now: State) -> bool:

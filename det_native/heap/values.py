@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from det_native.heap.compare import Table
 from det_native.heap.edges import OF_DET_NATIVE, Kind, Missing, full_name, kind_of, write_new
 from det_native.heap.graft import graft_names
-from det_native.heap.kinds.functions import READS
+from det_native.heap.kinds.functions import is_read
 from det_native.heap.kinds.instances import AttributesKind
 from det_native.heap.names import ROOTS
 from det_native.heap.packing import Output
@@ -406,7 +406,7 @@ def pack_roots(table: Table, limit: int, *, folder: str) -> bytes:
         if isinstance(obj, types.FunctionType) and obj.__module__ == "__main__":
             namespaces.add(id(obj.__globals__))
             read = zip(snapshot.facts[number], snapshot.children[number], strict=True)
-            names |= {label[1]: child for label, child in read if type(label) is tuple and label[0] == READS}
+            names |= {label[1]: child for label, child in read if is_read(label)}
 
     def look(obj: Any) -> Any:
         if id(obj) in namespaces:

@@ -16,7 +16,7 @@ from det_native.heap.clock_times import is_own_value
 from det_native.heap.compare import Entry, Table, differences, differs, is_rounding
 from det_native.heap.edges import NamedKind, is_same_child, is_value
 from det_native.heap.graft import WHOLE, graft_snapshot
-from det_native.heap.kinds.functions import READS
+from det_native.heap.kinds.functions import is_read
 from det_native.heap.roots import roots_of_call
 from det_native.heap.values import unpack_roots
 from det_native.heap.words import describe
@@ -234,12 +234,11 @@ class Comparison:
         kind = mine.kinds[number]
         if kind.is_whole or not kind.is_ordered:
             return
-        wanted = dict(zip(other.labels_of(same), other.children[same], strict=True))
-        held = dict(zip(mine.labels_of(number), mine.children[number], strict=True))
+        wanted, held = other.held(same), mine.held(number)
         if wanted.keys() != held.keys():
             return
         for label, value in held.items():
-            is_own = type(value) is not types.CodeType and not (type(label) is tuple and label[0] == READS)
+            is_own = type(value) is not types.CodeType and not is_read(label)
             if is_own and is_value(value) and is_value(wanted[label]) and not is_same_child(value, wanted[label]):
                 is_named = type(label) is str or isinstance(kind, NamedKind)  # a place in a list says little
                 yield kind.step(label) if is_named else None, value, wanted[label]
@@ -265,8 +264,7 @@ def _entry(fields: list[Any]) -> Entry:
 def _held(table: Table, key: str) -> Any:
     """Return the plain value that an entry is about."""
     number, label = table.holders[key]
-    snapshot = table.snapshot
-    return dict(zip(snapshot.labels_of(number), snapshot.children[number], strict=True))[label]
+    return table.snapshot.held(number)[label]
 
 
 def _is_drawn(here: Any, there: Any) -> bool:
