@@ -74,6 +74,8 @@ class _Graft:
         #: By identity of an object of theirs: what is in its place in the end, where that is not itself.
         self._stands: dict[int, Any] = {}
         self._made_again: list[int] = []
+        #: Identities of new objects that lack something.
+        self._incomplete: set[int] = set()
         self.sentences: list[str] = []
 
     # Which objects are the same.
@@ -126,7 +128,29 @@ class _Graft:
                 if same is None and id(theirs.objects[number]) not in self._stands:
                     self._point_to_ours(number)
             if count == (len(self._matches), len(self._made_again)):
-                return
+                break
+        if self._only is not None:
+            self._keep_for_incomplete()
+
+    def _keep_for_incomplete(self) -> None:
+        """Have what lacks something, as it did not travel whole, take nobody's place."""
+        ours, theirs, stands = self._ours, self._theirs, self._stands
+        new = [number for number in range(len(theirs.objects)) if number not in self._matches]
+        found = [n for n in new if type(theirs.objects[n]) is Missing and id(theirs.objects[n]) not in stands]
+        while found:
+            lacking = {id(theirs.objects[number]) for number in found}
+            self._incomplete |= lacking
+            found = [
+                number
+                for number in new
+                if id(theirs.objects[number]) not in self._incomplete
+                and not lacking.isdisjoint(map(id, theirs.children[number]))
+            ]
+        for number in new:
+            if id(obj := theirs.objects[number]) in self._incomplete:
+                same = self._replaced.get(number)
+                stands[id(obj)] = Missing("incomplete") if same is None else ours.objects[same]
+        self._made_again = [n for n in self._made_again if id(theirs.objects[n]) not in self._incomplete]
 
     def _can_be_written(self, theirs: int, ours: int) -> bool:
         obj, kind = self._ours.objects[ours], self._ours.kinds[ours]
@@ -182,6 +206,8 @@ class _Graft:
         inner, held = self._theirs.numbers.get(id(child)), self._ours.child(holder, label)
         if inner is None or inner in self._matches or held is None or self._theirs.kinds[inner].stays:
             return False
+        if id(child) in self._incomplete:
+            return False
         return held in (self._only or ()) or self._replaced.get(inner) == held
 
     # What they hold.
@@ -211,6 +237,13 @@ class _Graft:
                 self._say(side.path(number), f"is {kind.stays}")
             return
         try:
+            if (
+                self._only is not None
+                and kind.is_listed
+                and len(now[0]) > len(before[0])
+                and Missing in map(type, now[0])
+            ):
+                raise LookupError("a part of it did not travel")
             children, facts, content = kind.difference(source, before, now, lambda child: False)
             kind.write_state(obj, children, facts, self._with_ours(content))
         except Exception as error:  # noqa: BLE001 (an object of a library may refuse)
