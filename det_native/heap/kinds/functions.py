@@ -43,6 +43,11 @@ READS = "reads"
 _OF_A_FUNCTION = "__code__", "__defaults__", "__kwdefaults__"
 
 
+def is_read(label: Any) -> bool:
+    """Whether a label leads to a variable that a function reads."""
+    return type(label) is tuple and label[0] == READS
+
+
 def is_importable(thing: Any, path: str = "") -> bool:
     """Whether a module has this object under a name, by default its own."""
     value: Any = sys.modules.get(getattr(thing, "__module__", None) or type(thing).__module__)
