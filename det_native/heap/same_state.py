@@ -97,6 +97,8 @@ class _Transfer:
             now = [*own.values(), *reads.values()], (*own, *reads)
         else:
             now = [*map(self._translated, children)], facts
+        if kind.is_listed and len(now[0]) > len(before[0]) and Missing in map(type, now[0]):
+            raise LookupError("a part of it did not travel")
         kind.write_state(here.objects[match], *kind.difference(there.objects[number], before, now, lambda child: False))
 
     def _labels_of_replaced(self, number: int, match: int) -> Iterator[Any]:
@@ -130,7 +132,14 @@ class _Transfer:
                 if not identities.isdisjoint(map(id, there.children[number])):
                     replaced.add(number)
                     again = True
-        return replaced
+        # What lacks something takes nobody's place.
+        incomplete = {number for number in replaced if type(there.objects[number]) is Missing}
+        found = incomplete
+        while found:
+            identities = {id(there.objects[number]) for number in found}
+            found = {one for one in replaced - incomplete if not identities.isdisjoint(map(id, there.children[one]))}
+            incomplete |= found
+        return replaced - incomplete
 
     def _translated(self, child: Any) -> Any:
         if type(child) in ATOMS:
@@ -138,11 +147,10 @@ class _Transfer:
         number = self._objects.get(id(child))
         if number is None:
             return child
-        if self._there.kinds[number] is OF_DET_NATIVE or self._there.kinds[number].stays:
+        kind = self._there.kinds[number]
+        if kind is OF_DET_NATIVE or kind.stays or number not in self._replaced:
             match = self._matches.get(number)
             return Missing() if match is None else self._here.objects[match]
-        if number not in self._replaced:
-            return self._here.objects[self._matches[number]]
         if id(child) not in self._made:
             self._made[id(child)] = child
             self._made[id(child)] = self._renewed(number, child)

@@ -445,3 +445,25 @@ def test_elements_of_a_tuple_take_other_lengths() -> None:
     call = Call({"x": TensorDataset(torch.zeros(3), torch.zeros(3))})
     compared(noted(Call({"x": TensorDataset(torch.ones(4), torch.ones(4))})), call)
     assert [tensor.tolist() for tensor in call.value().tensors] == [[1, 1, 1, 1], [1, 1, 1, 1]]
+
+
+def _loader(value: float) -> torch.utils.data.DataLoader[Any]:
+    x = torch.zeros(4_000_000)
+    x[7] = value
+    return torch.utils.data.DataLoader(TensorDataset(x), batch_size=8)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        _loader,
+        lambda value: [1, *[np.zeros(2 << 20)] * int(value)],
+        lambda value: ([1, value], np.full(2 << 20, value)),
+    ],
+    ids=["in a dataset", "a list that has grown", "beside what travels"],
+)
+def test_what_is_too_large_to_travel_is_refused_and_stays_as_it_is(make: Callable[[float], Any]) -> None:
+    there, here = noted(Call({"data": Input(make(1.0), "data")})), Call({"data": Input(make(0.0), "data")})
+    with pytest.raises(InputDiffersError, match="in the notebook"):
+        compared(there, here)
+    assert "missing" not in str(vars(here.value("data").dataset) if make is _loader else here.value("data"))
