@@ -331,16 +331,10 @@ class InputDiffersError(TrialDefinitionError):
         What is other, a line each.
     advice : str
         Why that may be, and what to do.
-
-    Attributes
-    ----------
-    difference : str
-        As given.
     """
 
-    def __init__(self, difference: str, advice: str = "") -> None:
-        super().__init__(f"{difference}\n{advice}" if advice else difference)
-        self.difference = difference
+    def __init__(self, difference: str, advice: str) -> None:
+        super().__init__(f"{difference}\n{advice}")
 
 
 class DivergedError(DetError):

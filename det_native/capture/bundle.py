@@ -28,7 +28,7 @@ from det_native.capture.files import (
 from det_native.capture.folders import has_files
 from det_native.capture.hash_cache import FileHash, FileStat, HashCache, default_cache_path, remove_cache
 from det_native.capture.interpreter import current_interpreter
-from det_native.capture.model import INCLUDED, Bundle, Capture, CapturedStreams, CapturedValue, SourceFile
+from det_native.capture.model import Bundle, Capture, CapturedStreams, CapturedValue, SourceFile
 from det_native.capture.outside import Outside, settle_outside
 from det_native.capture.own_folder import own_places
 from det_native.capture.secret_files import without_secret_files
@@ -42,7 +42,6 @@ from det_native.schema.manifests import (
     Sha256,
     StreamsEntry,
     ValueEntry,
-    WiderProgram,
 )
 
 _HEADLINE = "Files that belong to the call cannot be sent together:"
@@ -107,10 +106,9 @@ def assemble(
     values = tuple(_value_entry(value) for value in capture.values)
     _check_limit(files, values, limit, context_dir)
     streams = tuple(_streams_entry(streams) for streams in capture.history.streams)
-    wider = _wider(capture, values, (*inherited.files, *explicit))
     outside.places += _own_places(capture, (*files, *links))
     folders = _folders(capture, (*files, *links))
-    manifest = _manifest(protocol, capture, files, values, streams, links, outside, folders, wider)
+    manifest = _manifest(protocol, capture, files, values, streams, links, outside, folders)
     contents = dict(inherited.contents)
     contents |= {placed.entry.sha256: placed.content for placed in explicit}
     contents |= {entry.sha256: value.content for entry, value in zip(values, capture.values, strict=True)}
@@ -119,10 +117,6 @@ def assemble(
         contents[manifest.init_streams.sha256] = capture.history.init_streams
     contents |= capture.history.proof_values
     contents |= {one.hash: one.trained.history for one in capture.history.earlier}
-    if wider is not None and capture.history.wider is not None:
-        contents |= {
-            entry.sha256: one.content for entry, one in zip(wider.streams, capture.history.wider.streams, strict=True)
-        }
     report = [
         *rows_of(capture, inherited.summaries, explicit, values),
         *link_rows(links),
@@ -341,21 +335,6 @@ def _streams_entry(streams: CapturedStreams) -> StreamsEntry:
     )
 
 
-def _wider(capture: Capture, values: Sequence[ValueEntry], files: Sequence[Placed]) -> WiderProgram | None:
-    """Return the wider program; without a proof nobody would ever take it."""
-    found = capture.history.wider
-    if found is None or capture.history.proof is None:
-        return None
-    moved = [values[place].model_copy(update={"before_cell": before}) for place, before in found.values]
-    streams = tuple(map(_streams_entry, found.streams))
-    sources = [placed.source for placed in files if placed.source.why != INCLUDED]
-    made = {one.target for one in sources if found.made is not None and found.made(one.path) is not None}
-    made |= {
-        one for one in capture.paths.folders if capture.paths.root is not None and found.makes(capture.paths.root / one)
-    }
-    return WiderProgram(cells=found.cells, values=tuple(moved), streams=streams, made=tuple(sorted(made)))
-
-
 _last_manifest: BundleManifest | None = None
 
 
@@ -368,7 +347,6 @@ def _manifest(
     links: tuple[FileEntry, ...],
     outside: Outside,
     folders: tuple[FolderEntry, ...],
-    wider: WiderProgram | None,
 ) -> BundleManifest:
     """Make the manifest; an equal one gives the very object of last time, of which the id may be known already."""
     global _last_manifest
@@ -386,7 +364,6 @@ def _manifest(
         reads=tuple(outside.reads),
         places=tuple(outside.places),
         folders=folders,
-        wider=wider,
     )
     if _last_manifest is None or _last_manifest != manifest:
         _last_manifest = manifest

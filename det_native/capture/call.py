@@ -29,7 +29,6 @@ def capture_call(
     command: Sequence[str] | None = None,
     call: CallRecord | None = None,
     init: CallRecord | None = None,
-    wider: bool = False,
 ) -> Capture:
     """Return the program, values and files that the training call being made needs.
 
@@ -57,8 +56,6 @@ def capture_call(
         What ``note_call()`` returned for this call; by default the call is noted here.
     init : CallRecord, optional
         What ``note_call("init")`` returned for the ``init()`` that this call belongs to.
-    wider : bool
-        Whether the wider program is wanted: a worker compares what the call is given there.
 
     Raises
     ------
@@ -75,7 +72,6 @@ def capture_call(
         tuple(Path(path).expanduser().resolve() for path in include),
         Path(context_dir).expanduser().resolve() if context_dir else None,
         init,
-        wider,
     )
     log = current_log()
     if command or log is None or log.running is None:

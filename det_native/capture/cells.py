@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -29,15 +28,14 @@ from det_native.capture.explain_again import few, reason_of, risk_warnings, why_
 from det_native.capture.explain_secrets import secret_problems, secret_rows
 from det_native.capture.failure import until
 from det_native.capture.live import executions_of, facts_of
-from det_native.capture.log import SLOW, CallRecord, ExecutionLog, LoggedExecution
+from det_native.capture.log import CallRecord, ExecutionLog
 from det_native.capture.model import Capture, CapturedStreams
-from det_native.capture.program.choose import SECONDS, TOOK_LONG, choose
+from det_native.capture.program.choose import choose
 from det_native.capture.program.records import Plan, Read, Run, Step
 from det_native.capture.program.runs import NOTHING, runs_of
 from det_native.capture.program.settings import done_for_effect
 from det_native.capture.program_files import add_files
 from det_native.capture.request import HEADLINE, Request
-from det_native.capture.second_program import second_program
 from det_native.capture.seen_files import SeenFiles, read_later
 from det_native.capture.side_effects.process import is_library_class
 from det_native.capture.sites import site_in_cells
@@ -125,8 +123,6 @@ class CellCapture:
         capture.history.earlier = self._earlier()
         self._add_files(capture, included)
         self._explain(capture, included)
-        if not self.problems and self.request.wider:
-            self._add_second_program(capture)
         capture.notes.warnings = list(dict.fromkeys(self.warnings))
         return capture
 
@@ -205,11 +201,10 @@ class CellCapture:
                 self.problems.append(never_again_problem(self.executions[index], why))
         self._check_init()
 
-    def _choose(self, runs: Sequence[Run], seconds: float = SECONDS) -> Plan:
+    def _choose(self, runs: Sequence[Run]) -> Plan:
         return choose(
             runs,
             self.values.travel,
-            seconds=seconds,
             present=[name for name in self.namespace if not _HISTORY.fullmatch(name)],
             modules=self.libraries,
             declared=[*self.values.declared],
@@ -223,14 +218,6 @@ class CellCapture:
         execution = self.executions[record.running]
         if execution.failed and record.running_line > len(execution.source.splitlines()):
             self.problems.append(failed_init_problem(execution))
-
-    def _add_second_program(self, capture: Capture) -> None:
-        """Add the program with the slow cells, too, for a worker to which the first one gives other inputs."""
-        slow = {index for index, logged in enumerate(self.log.executions) if _seconds_here(logged) > SLOW}
-        runs = [replace(run, stays=run.stays or (TOOK_LONG if i in slow else "")) for i, run in enumerate(self.runs)]
-        second = self._choose(runs, seconds=math.inf)
-        root, context = self._roots()[0], self.request.context_dir
-        capture.history.wider = second_program(capture, self.plan, second, self.log, self._last_init, root, context)
 
     # The program.
 
@@ -386,10 +373,6 @@ class CellCapture:
         refusal = self.plan.forced[index]
         error = self.values.errors.get(refusal.name) if refusal is not None else None
         return why_forced(refusal, self.runs, self.executions, error)
-
-
-def _seconds_here(logged: LoggedExecution) -> float:
-    return (logged.time.duration or 0.0) - logged.time.elsewhere
 
 
 def _is_of_library(value: object) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import PrivateAttr
 
 from det_native.capture.submitted import CapturedTraining
-from det_native.schema.manifests import BundleManifest, Cell, Codec, Program, ReadEntry, Sha256
+from det_native.schema.manifests import BundleManifest, Codec, Program, ReadEntry, Sha256
 from det_native.schema.proof import CallProof
 from det_native.schema.rest import CaptureRow
 from det_native.schema.worker_environment import PackageUse
@@ -78,20 +78,6 @@ class CapturedStreams:
     in_every_trial: bool
 
 
-@dataclass(frozen=True)
-class CapturedWider:
-    """The wider program; see ``det_native.schema.manifests.WiderProgram``.
-
-    `values` are places in ``Capture.values``, each with the cell before which it is bound. `made` knows its files.
-    """
-
-    cells: tuple[int | Cell, ...]
-    values: tuple[tuple[int, int], ...] = ()
-    streams: tuple[CapturedStreams, ...] = ()
-    made: Maker | None = None
-    makes: Callable[[Path], bool] = lambda folder: False
-
-
 @dataclass
 class Notes:
     """What there is to say of a program: lines of the report on what is *not* sent, and sentences."""
@@ -145,8 +131,6 @@ class CapturedHistory:
     proof : CallProof or None
     proof_values : dict
         Values of inputs that travel with the proof, by hash.
-    wider : CapturedWider or None
-        What is run if the program gives other inputs than the notebook had.
     """
 
     streams: list[CapturedStreams] = field(default_factory=list)
@@ -154,7 +138,6 @@ class CapturedHistory:
     earlier: list[CapturedTraining] = field(default_factory=list)
     proof: CallProof | None = None
     proof_values: dict[Sha256, bytes] = field(default_factory=dict)
-    wider: CapturedWider | None = None
 
 
 @dataclass

@@ -14,7 +14,7 @@ __all__ = ["HEADLINE", "Request"]
 
 @dataclass(frozen=True)
 class Request:
-    """What a call asks of capture; see ``capture_call``. `wider`: a wider program, too."""
+    """What a call asks of capture; see ``capture_call``."""
 
     framework: Framework
     kind: CallKind
@@ -24,4 +24,3 @@ class Request:
     include: tuple[Path, ...] = ()
     context_dir: Path | None = None
     init: CallRecord | None = None
-    wider: bool = False

@@ -104,8 +104,7 @@ def submit(
     begun = time.time()
     if named_master(settings.master_url):
         connect(settings.master_url)  # an address that is wrong is told before the work of capturing
-    compared = noted is not None and config.proof == "error"
-    capture = origin.capture(kind, payload, framework, settings, wider=compared)
+    capture = origin.capture(kind, payload, framework, settings)
     if capture.program.kind == "cells" and noted is not None:  # of a script nothing is used afterwards
         capture.history.proof, capture.history.proof_values = noted.proof, noted.values
         capture.notes.warnings += noted.proof.sentences

@@ -48,9 +48,7 @@ class DirectoryOrigin(Origin):
         """Return an empty text: the program is made here, of the directory."""
         return ""
 
-    def capture(
-        self, kind: CallKind, payload: Any, framework: Framework, settings: Settings, *, wider: bool = False
-    ) -> Capture:
+    def capture(self, kind: CallKind, payload: Any, framework: Framework, settings: Settings) -> Capture:
         """Return the program; the files are those of the context directory."""
         from det_native.capture.model import Capture
 

@@ -58,9 +58,7 @@ class Origin:
             return f"the program that runs is a library's: {script}"
         return ""
 
-    def capture(
-        self, kind: CallKind, payload: Any, framework: Framework, settings: Settings, *, wider: bool = False
-    ) -> Capture:
+    def capture(self, kind: CallKind, payload: Any, framework: Framework, settings: Settings) -> Capture:
         """Capture the training call: what it needs of the user's program.
 
         Parameters
@@ -71,8 +69,6 @@ class Origin:
         framework : str
         settings : Settings
             The call's arguments.
-        wider : bool
-            Whether a worker compares what the call is given there: then the wider program travels, too.
 
         Raises
         ------
@@ -92,7 +88,6 @@ class Origin:
             command=settings.command,
             call=self.record,
             init=self.init,
-            wider=wider,
         )
         capture.history.init_streams = self.streams
         return capture

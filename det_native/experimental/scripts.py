@@ -29,9 +29,7 @@ class ScriptOrigin(Origin):
         """Return an empty text: the script is the program."""
         return ""
 
-    def capture(
-        self, kind: CallKind, payload: Any, framework: Framework, settings: Settings, *, wider: bool = False
-    ) -> Capture:
+    def capture(self, kind: CallKind, payload: Any, framework: Framework, settings: Settings) -> Capture:
         """Return the script and its arguments; the files are those of the context directory."""
         from det_native.capture.call import capture_call
 

@@ -302,7 +302,9 @@ class Table:
             return
         if type(labels) is range and self._plain_row(children, into):
             return
-        for label, child in zip(labels, children, strict=True):
+        pairs = [*zip(labels, children, strict=True)]
+        # In which order attributes were set is no matter.
+        for label, child in pairs if type(labels) is range else sorted(pairs, key=lambda pair: repr(pair[0])):
             name = label if type(label) is str else "" if type(labels) is range else repr(label)
             into.both(name)
             if is_value(child):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, FailFast, Field
+from pydantic import BaseModel, ConfigDict, FailFast, Field, model_validator
 
 from det_native.schema.cell_titles import cell_title
 from det_native.schema.numbers import words
@@ -167,19 +167,6 @@ class Program(_Model):
         return f"cell number {index + 1}" if number is None else cell_title(number, prompts=self.prompts)
 
 
-class WiderProgram(_Model):
-    """More cells for the same call: what is run if the program gives a worker other inputs than the notebook had.
-
-    A cell of the program is named by its index there. `values` and `streams` refer to the places among these cells.
-    `made` are the places of files and folders which these cells make, so that they must not be there before.
-    """
-
-    cells: tuple[int | Cell, ...]
-    values: tuple[ValueEntry, ...] = ()
-    streams: tuple[StreamsEntry, ...] = ()
-    made: tuple[str, ...] = ()
-
-
 class Interpreter(_Model):
     """The Python that the bundle was made with."""
 
@@ -209,9 +196,8 @@ _LATER = (
     "reads",
     "places",
     "folders",
-    "wider",
-    "widened",
 )
+_DROPPED = ("wider", "widened")
 
 
 class BundleManifest(_Model):
@@ -242,9 +228,12 @@ class BundleManifest(_Model):
     places: tuple[PlaceEntry, ...] = ()
     # Folders that the program writes to, or makes though files in them travel.
     folders: tuple[FolderEntry, ...] = ()
-    wider: WiderProgram | None = None
-    # What was another input with the program that this wider one has replaced; empty where it is the first.
-    widened: str = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_second_program(cls, content: Any) -> Any:
+        """Leave out what bundles of earlier versions had besides: a program with more cells."""
+        return {k: v for k, v in content.items() if k not in _DROPPED} if isinstance(content, dict) else content
 
     def canonical(self) -> bytes:
         """Return the bytes whose hash is the bundle's id; later fields that are not used leave it as it was."""
@@ -258,11 +247,8 @@ class BundleManifest(_Model):
                 del content[name]
         if not content["program"]["earlier"]:
             del content["program"]["earlier"]
-        if content.get("wider") and not content["wider"]["made"]:
-            del content["wider"]["made"]
-        wider = content["wider"]["cells"] if content.get("wider") else ()
-        for cell in (*content["program"]["cells"], *wider):
-            for name in ("optional_from", "failed_line") if not isinstance(cell, int) else ():
+        for cell in content["program"]["cells"]:
+            for name in ("optional_from", "failed_line"):
                 if cell[name] is None:
                     del cell[name]
         for read in content.get("reads", ()):
@@ -289,7 +275,7 @@ class BundleManifest(_Model):
         content = json.loads(self.canonical())
         del content["program"]["prompts"]
         content["program"].pop("earlier", None)
-        for name in ("streams", "init_streams", "proof", "wider", "widened"):
+        for name in ("streams", "init_streams", "proof"):
             content.pop(name, None)
         for cell in content["program"]["cells"]:
             for name in ("number", "cell_id", "reason"):
@@ -300,51 +286,11 @@ class BundleManifest(_Model):
 
     def hashes(self) -> set[Sha256]:
         """Return the hashes of all blobs that the bundle refers to."""
-        wider = self.wider or WiderProgram(cells=())
         of_init = [] if self.init_streams is None else [self.init_streams]
-        every = (self.files, self.values, self.streams, of_init, wider.values, wider.streams)
+        every = (self.files, self.values, self.streams, of_init)
         noted = self.proof.values if self.proof is not None else ()
         histories = {earlier.history for earlier in self.program.earlier}
         return {entry.sha256 for entries in every for entry in entries} | {value.sha256 for value in noted} | histories
-
-    def with_wider(self, difference: str) -> BundleManifest:
-        """Return the bundle with its wider program instead of the first one, of which the inputs differed."""
-        assert self.wider is not None
-        cells = self.wider.cells
-        places = {cell: place for place, cell in enumerate(cells) if isinstance(cell, int)}
-        program = self.program.model_copy(
-            update={
-                "cells": tuple(self.program.cells[one] if isinstance(one, int) else one for one in cells),
-                "call": _moved(self.program.call, places),
-                "init": _moved(self.program.init, places),
-                "earlier": tuple(_earlier_moved(self.program.earlier, places)),
-            }
-        )
-        made = self.wider.made
-        changes = {
-            "program": program,
-            "values": self.wider.values,
-            "streams": self.wider.streams,
-            "files": tuple(file for file in self.files if file.path not in made),
-            "folders": tuple(
-                one if one.path not in made else FolderEntry(path=one.path, made=True) for one in self.folders
-            ),
-        }
-        return self.model_copy(update={**changes, "wider": None, "widened": difference})
-
-
-def _moved(site: CallSite | None, places: dict[int, int]) -> CallSite | None:
-    """Return the place of a call among cells that have other places."""
-    if site is None:
-        return None
-    cells = {"cell": site.cell, "running": site.running}
-    return site.model_copy(update={name: None if one is None else places[one] for name, one in cells.items()})
-
-
-def _earlier_moved(several: Iterable[EarlierTraining], places: dict[int, int]) -> Iterator[EarlierTraining]:
-    for earlier in several:
-        if {earlier.site.cell, earlier.site.running} - {None} <= places.keys():
-            yield earlier.model_copy(update={"site": _moved(earlier.site, places)})
 
 
 class CheckpointFile(_Model):

@@ -626,12 +626,6 @@ class ReportsAccepted(Answer):
     interval: float = 0.0
 
 
-class ProofState(Answer):
-    """Whether the trial that has the notebook's inputs to compare with has not done so yet."""
-
-    pending: bool
-
-
 class BestMetric(Answer):
     """Best value of the searcher's metric over the whole experiment so far, None before the first validation."""
 

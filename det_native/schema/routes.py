@@ -501,8 +501,6 @@ POST_REPORTS = _send("POST /runs/{run_id}/reports", rest.ReportBatch, rest.Repor
     doc="Store reports. A repeat changes nothing; a gap is refused, and so is a run that is not current any more.")
 GET_BEST = _call("GET /runs/{run_id}/best", rest.BestMetric, RUN, 409,
     doc="Return the best value of the searcher's metric over the whole experiment so far.")
-GET_PROOF = _call("GET /runs/{run_id}/proof?bundle_id", rest.ProofState, RUN, 409,
-    doc="Return whether a run of this bundle has to wait with its training for what the first trial finds.")
 
 # fmt: on
 #: All routes by the names of their operations.

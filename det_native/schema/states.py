@@ -117,8 +117,7 @@ class MetricKind(StrEnum):
 class ExitReason(StrEnum):
     """Why an attempt ended, as its harness says; a process that just vanishes says nothing.
 
-    PEER_FAILED is the end of a process that could not go on because another one of the same trial had failed. With
-    INPUTS_DIFFER nothing was trained: the program gave other inputs than the notebook, and there is a wider one.
+    PEER_FAILED is the end of a process that could not go on because another one of the same trial had failed.
     """
 
     COMPLETED = "COMPLETED"
@@ -127,7 +126,11 @@ class ExitReason(StrEnum):
     INVALID_HYPERPARAMETERS = "INVALID_HYPERPARAMETERS"
     HARNESS_ERROR = "HARNESS_ERROR"
     PEER_FAILED = "PEER_FAILED"
-    INPUTS_DIFFER = "INPUTS_DIFFER"
+
+    @classmethod
+    def _missing_(cls, value: object) -> ExitReason | None:
+        """Return the reason of today for one of earlier versions."""
+        return cls.USER_ERROR if value == "INPUTS_DIFFER" else None
 
     @property
     def failed(self) -> bool:

@@ -74,9 +74,6 @@ def captured(call, options):
         "rows": [row.model_dump(mode="json") for row in capture.notes.rows],
         "warnings": capture.notes.warnings,
         "folders": folders_of(capture),
-        "wider": capture.history.wider and [
-            (capture.program.cells[one] if isinstance(one, int) else one).number for one in capture.history.wider.cells
-        ],
     }
 
 
@@ -259,7 +256,6 @@ class Found:
     requirements: list[str] = field(default_factory=list)
     rows: list[CaptureRow] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    wider: list[int] | None = None
     given: list[str] = field(default_factory=list)
 
     @property

@@ -20,13 +20,11 @@ from det_native.capture.model import (
     BundleRow,
     Capture,
     CapturedValue,
-    CapturedWider,
     OutsidePath,
     SourceFile,
 )
 from det_native.errors import BundleTooLargeError, CaptureError
 from det_native.schema.manifests import Cell, Program
-from det_native.schema.proof import CallProof
 from det_native.schema.rest import CaptureRow, ExperimentCreate
 
 
@@ -363,16 +361,3 @@ def test_what_the_program_makes_is_not_sent_with_its_folder(tmp_path: Path) -> N
     assert (row.what, row.size, row.note) == ("2 files", 3, "made by cells that run again")
     found.paths.made = None
     assert len(build(found, root).manifest.files) == 3
-
-
-def test_what_only_the_wider_program_makes_is_not_there_for_it(tmp_path: Path) -> None:
-    make(tmp_path, a_dot_npy=b"a", b_dot_npy=b"b", c_dot_npy=b"c")
-    whys = {"a.npy": "named", "b.npy": "named", "c.npy": INCLUDED}
-    found = capture(*(SourceFile(tmp_path / name, name, why) for name, why in whys.items()))
-    found.history.proof = CallProof(seed=1)
-    found.history.wider = CapturedWider((0, 1), made=lambda path: None if path.name == "a.npy" else 0)
-    manifest = build(found, None).manifest
-    assert [file.path for file in manifest.files] == ["a.npy", "b.npy", "c.npy"]
-    assert [file.path for file in manifest.with_wider("x").files] == ["a.npy", "c.npy"]
-    found.history.wider = CapturedWider((0, 1))
-    assert "made" not in build(found, None).manifest.content()["wider"]

@@ -57,16 +57,6 @@ def test_a_slow_cell_that_reads_what_it_has_made_itself_runs_again(
     assert replayed(program, "list(numbers)", "loss") == kernel.live("list(numbers)", "loss")
 
 
-def test_the_second_program_has_the_slow_cells_too(kernel: Kernel) -> None:
-    kernel.run("a = [1]")
-    kernel.slowly("b = [2]")
-    kernel.cells("fit(a, local=True)\nc = [3]", "x = [a, b, c]")
-    kernel.run("fit(x, wider=True)")
-    program = kernel.found()
-    assert program.cells == [1, 2, 6]
-    assert program.wider == [1, 2, 3, 6]
-
-
 def test_settings_of_a_slow_cell_run_again(kernel: Kernel, replayed: Replayed) -> None:
     kernel.slowly("import math\nsize = 4\nslow = math.factorial(size)\ndef half(n):\n    return n // 2 + size")
     kernel.run("x = [half(size)]")

@@ -68,7 +68,7 @@ def test_a_seeded_training_is_repeated(kernel: Kernel, replayed: Replayed) -> No
 @pytest.mark.long
 def test_weights_that_are_too_large_are_told_with_what_to_do(kernel: Kernel) -> None:
     large = MODEL.replace("Dense(3)", "Dense(4_000_000)")
-    kernel.cells(SETUP, DATA, large, "model.compile('sgd', 'mse')", TRAIN, "fit(model, x, y, wider=True)")
+    kernel.cells(SETUP, DATA, large, "model.compile('sgd', 'mse')", TRAIN, "fit(model, x, y)")
     error = kernel.found().error
     assert "`model` was trained in cell [6] while TensorFlow had no seed" in error
     assert "set_random_seed(0)" in error

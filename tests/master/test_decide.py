@@ -21,7 +21,6 @@ from det_native.master.flow.decide import (
     Storage,
     Suspend,
     TrialFacts,
-    Widen,
     decide,
     fingerprint_of,
 )
@@ -276,21 +275,6 @@ def test_a_trial_that_hung_is_run_again_unless_the_watchdog_is_to_end_it() -> No
     assert isinstance(ended, Fail)
     assert "watchdog.action: end" in ended.reason
     assert isinstance(decide(facts(None, may_restart=False)), Restart), "it did not hang"
-
-
-def test_other_inputs_than_the_notebook_had_call_for_the_wider_program() -> None:
-    differ = with_error(facts(ExitReason.INPUTS_DIFFER, restarts=5), error("lr is 0.2, not 0.1"))
-    assert decide(differ) == Widen("lr is 0.2, not 0.1")
-    assert decide(changed(differ, stopped_early=True)) == Widen("lr is 0.2, not 0.1")
-    assert decide(changed(differ, killed=True)) == Cancel()
-
-
-def test_a_run_whose_program_was_replaced_begins_anew_without_a_restart() -> None:
-    for reason in (None, ExitReason.STOPPED, ExitReason.USER_ERROR):
-        decision = decide(facts(reason, outdated=True, restarts=5, stopped_early=True))
-        assert isinstance(decision, Suspend)
-        assert decision.reason.startswith("Its program was replaced by the wider one.")
-    assert decide(facts(None, outdated=True, killed=True)) == Cancel()
 
 
 @pytest.mark.parametrize(

@@ -230,7 +230,6 @@ NOT_FOR_PAGES = {
     "POST /api/v1/master/shutdown",
     "POST /api/v1/page",
     "GET /api/v1/runs/{run_id}/best",
-    "GET /api/v1/runs/{run_id}/proof",
     "POST /api/v1/runs/{run_id}/reports",
     "POST /api/v1/schedules",
     "GET /api/v1/schedules/{schedule_id}",

@@ -1,4 +1,4 @@
-"""One trial of a search compares what it is given with the notebook; the others wait for it, and end with it."""
+"""One trial of a search compares what it is given with the notebook; the others end with it."""
 
 from __future__ import annotations
 
@@ -25,28 +25,10 @@ def begun(master: Master) -> list[TrialJob]:
     return master.world.wait_for_jobs(2)
 
 
-def pending(master: Master, job: TrialJob) -> bool:
-    answer = master.client.get(
-        f"/api/v1/runs/{job.run_id}/proof",
-        params={"bundle_id": job.bundle_id},
-        headers={"Authorization": f"Bearer {job.token}"},
-    )
-    assert answer.status_code == 200, answer.text
-    return bool(answer.json()["pending"])
-
-
 def differs(job: TrialJob, worker: Worker) -> None:
     error: dict[str, Any] = {"type": "InputDiffersError", "message": "x: other rows", "traceback": "", "batch": 0}
     worker.send({"type": "exit", "reason": ExitReason.USER_ERROR, "batch": 0, "error": error, "early": False})
     worker.master.launcher.end(job.run_id, 1)
-
-
-def test_the_others_wait_for_the_trial_that_compares(tmp_path: Path) -> None:
-    with running_master(tmp_path, slots=2) as master:
-        first, second = begun(master)
-        assert (pending(master, first), pending(master, second)) == (False, True)
-        Worker(master, first).start()
-        assert not pending(master, second)
 
 
 def test_a_difference_ends_the_whole_search(tmp_path: Path) -> None:

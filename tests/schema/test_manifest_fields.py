@@ -6,14 +6,13 @@ from det_native import PROTOCOL
 from det_native.schema.manifests import (
     BundleManifest,
     CallSite,
-    Cell,
     EarlierTraining,
     Interpreter,
     PlaceEntry,
     Program,
     ReadEntry,
-    WiderProgram,
 )
+from det_native.schema.states import ExitReason
 
 # The fields of the first version: what else is there, a master of that time refuses.
 FIRST = {"format", "protocol", "interpreter", "program", "files", "values", "requirements"}
@@ -41,24 +40,17 @@ def test_what_is_sent_is_the_same_bundle() -> None:
     assert BundleManifest.model_validate(sent.content()).id == sent.id
 
 
-def test_trainings_of_earlier_calls_move_with_their_cells() -> None:
+def test_a_bundle_of_an_earlier_version_loads_without_its_second_program() -> None:
+    bundle = manifest()
+    assert manifest(wider={"cells": [1, 0], "made": ["a.npy"]}, widened="x: other rows").id == bundle.id
+    assert ExitReason("INPUTS_DIFFER") is ExitReason.USER_ERROR
+
+
+def test_the_histories_of_earlier_calls_belong_to_a_bundle() -> None:
     assert "earlier" not in manifest().content()["program"]
-    cells = [Cell(number=number, cell_id=None, source="fit()") for number in (1, 2, 3)]
-    trainings = [
-        EarlierTraining(
-            site=CallSite(kind="fit", cell=place, line=1, column=0, running=place),
-            experiment_id=place,
-            checkpoint=f"c{place}",
-            batch=1,
-            history=f"h{place}",
-            size=2,
-        )
-        for place in (0, 1)
-    ]
-    bundle = manifest(wider=WiderProgram(cells=(1, cells[0], 2)))
-    program = bundle.program.model_copy(update={"cells": tuple(cells), "earlier": tuple(trainings)})
-    bundle = bundle.model_copy(update={"program": program})
-    assert {"h0", "h1"} <= bundle.hashes()
-    [moved] = bundle.with_wider("x").program.earlier
-    assert (moved.checkpoint, moved.site.cell, moved.site.running) == ("c1", 0, 0)
+    site = CallSite(kind="fit", cell=0, line=1, column=0, running=0)
+    training = EarlierTraining(site=site, experiment_id=1, checkpoint="c", batch=1, history="h", size=2)
+    program = manifest().program.model_copy(update={"earlier": (training,)})
+    bundle = manifest(program=program)
+    assert "h" in bundle.hashes()
     assert BundleManifest.model_validate(bundle.content()).id == bundle.id

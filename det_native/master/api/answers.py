@@ -24,7 +24,6 @@ FirstBatch = Annotated[int, Query(ge=0, le=LARGEST, description="Only from this 
 LastBatch = Annotated[int, Query(ge=0, le=LARGEST, description="Only up to this batch.")]
 _SHA256 = f"^{PATTERNS['sha256']}$"
 Hash = Annotated[str, Path(pattern=_SHA256, description="SHA-256 in lower-case hexadecimal digits.")]
-BundleHash = Annotated[str, Query(pattern=_SHA256, description="Id of a bundle.")]
 Uuid = Annotated[str, Path(pattern=f"^{PATTERNS['uuid']}$", description="UUID of a checkpoint.")]
 RunId = Annotated[str, Path(pattern=f"^{PATTERNS['run_id']}$", description="Id of a run.")]
 

@@ -11,7 +11,7 @@ from det_native.schema.trial_names import trial_name
 class Active:
     """A run whose worker lives, as far as the launcher knows; it is killed once a time of `..._until` has come.
 
-    `ending` says that it was asked to checkpoint and end, `outdated` that its experiment has another program now.
+    `ending` says that it was asked to checkpoint and end.
     """
 
     run_id: str
@@ -23,7 +23,6 @@ class Active:
     killed: bool = False
     hung: bool = False
     ending: bool = False
-    outdated: bool = False
     linger_until: float = field(default=float("inf"))
     pause_until: float = field(default=float("inf"))
 
@@ -35,7 +34,7 @@ class Active:
     @property
     def leaving(self) -> bool:
         """Whether its slots will be free soon."""
-        return self.ending or self.killed or self.hung or self.outdated or self.linger_until != float("inf")
+        return self.ending or self.killed or self.hung or self.linger_until != float("inf")
 
     @property
     def ranks(self) -> int:

@@ -62,15 +62,12 @@ class Asked:
         Somebody asked for the end of the experiment.
     paused : bool
         The run was asked to end, so that another one continues later.
-    outdated : bool
-        The run was ended because its experiment has another program now.
     stopped_early : bool
         The search has had the trial end early: it has done what it was to do, however its run ended.
     """
 
     killed: bool = False
     paused: bool = False
-    outdated: bool = False
     stopped_early: bool = False
 
 
@@ -185,17 +182,7 @@ class Restart:
     reason: str
 
 
-@dataclass(frozen=True)
-class Widen:
-    """The experiment's program gives other inputs than the notebook had: its wider one is run instead.
-
-    `difference` says which, a line each.
-    """
-
-    difference: str
-
-
-Decision = Complete | Cancel | Suspend | Refuse | Fail | Restart | Widen
+Decision = Complete | Cancel | Suspend | Refuse | Fail | Restart
 
 
 def decide(facts: Facts) -> Decision:
@@ -206,7 +193,7 @@ def decide(facts: Facts) -> Decision:
     vanished is restarted as long as there are restarts left, and so is one that somebody else than the master had end
     (SIGTERM, when a machine shuts down): its trial has not done what it was to do. These ends do not count as
     restarts: the run was asked to end; its machine was taken away by plan, or the head of its cluster restarted; a full
-    or failed disk ended it; files of its bundle were lost; its program was replaced. A run that says that it has done
+    or failed disk ended it; files of its bundle were lost. A run that says that it has done
     all is not believed where fewer batches, or metrics of fewer batches, are here.
     """
     reason = facts.exit.reason if facts.exit is not None else None
@@ -217,7 +204,7 @@ def decide(facts: Facts) -> Decision:
         return Cancel()
     error = missing or _error_of(facts)
     goes_on = _goes_on(facts, error)
-    if facts.asked.stopped_early and not (isinstance(goes_on, Widen) or facts.asked.outdated):
+    if facts.asked.stopped_early:
         return Complete()
     if goes_on is not None:
         return goes_on
@@ -238,13 +225,9 @@ def decide(facts: Facts) -> Decision:
     return Restart(facts.trial.restarts + 1, fingerprint or facts.trial.fingerprint, error, _why(error, facts))
 
 
-def _goes_on(facts: Facts, error: UserErrorInfo) -> Suspend | Widen | None:
+def _goes_on(facts: Facts, error: UserErrorInfo) -> Suspend | None:
     """Return how the trial goes on where the end of the run is no failure, None if it is one."""
     reason = facts.exit.reason if facts.exit is not None else None
-    if reason is ExitReason.INPUTS_DIFFER:
-        return Widen(error.message)
-    if facts.asked.outdated:
-        return Suspend("Its program was replaced by the wider one. It begins anew; no restart is counted.")
     full = facts.storage.full or (reason in _OWN_ERRORS and error.type == FULL)
     if facts.asked.paused and (reason in (None, ExitReason.STOPPED) or full):
         return Suspend(_how_suspended(facts.exit, full=full))

@@ -310,7 +310,7 @@ class Experiments:
         name = trial_name(experiment.id, differing.number)
         text = f"The experiment ends: trial {name} was given something else than the notebook, with this program."
         for trial in found:
-            if not trial.state.terminal:
+            if trial is not differing:
                 logs.add(transaction, trial.id, "", "system", [text])
         self._cancel_waiting(transaction, experiment.id, live)
         tell_experiment(transaction, experiment.id)

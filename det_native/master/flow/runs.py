@@ -26,7 +26,6 @@ from det_native.master.flow.decide import (
     Storage,
     Suspend,
     TrialFacts,
-    Widen,
     decide,
 )
 from det_native.master.flow.jobs import ranks_of, trial_job, worker_kind
@@ -40,7 +39,6 @@ from det_native.master.flow.spool import DamagedSpoolError, has_begun
 from det_native.master.flow.thread import Waiter
 from det_native.master.flow.warm_start import earlier_of, source_of
 from det_native.master.flow.watching import Watches
-from det_native.master.flow.widening import drop_outdated, take_wider_program
 from det_native.master.launch.base import Exit
 from det_native.master.store import bundles, checkpoints, experiments, logs, reports, summaries, trials
 from det_native.master.store import runs as run_store
@@ -243,7 +241,7 @@ class Runs:
         self._store_output(run)
         with self._context.database.write() as transaction:
             decision = self._decide(transaction, run, Exit(run_id, None))
-            if decision is None or isinstance(decision, Restart | Suspend | Widen) or _was_stopped(decision):
+            if decision is None or isinstance(decision, Restart | Suspend) or _was_stopped(decision):
                 return
             self._carry_out(transaction, run, decision)
         self._over(run, decision)
@@ -390,7 +388,6 @@ class Runs:
             Asked(
                 killed=run.killed or experiment.state not in OPEN_STATES,
                 paused=stored.stop_asked if stored else False,
-                outdated=run.outdated,
                 stopped_early=self._has_stopped(run.experiment_id, run.trial_id),
             ),
             TrialFacts(
@@ -428,11 +425,6 @@ class Runs:
                     self.lost_files.add(transaction.connection, run.trial_id, experiment.bundle_id)
                     trials.set_waiting(transaction, run.trial_id, for_files)
                 logs.add(transaction, run.trial_id, run.run_id, "system", [reason])
-                if run.outdated:
-                    drop_outdated(transaction, run.experiment_id)
-            case Widen(difference):
-                take_wider_program(transaction, run.experiment_id, run.trial_id, run.run_id, difference)
-                trials.set_state(transaction, run.trial_id, TrialState.QUEUED)
             case Refuse(error):
                 text = refused_because(error)
                 logs.add(transaction, run.trial_id, run.run_id, "system", [f"The trial ends: {text}."])
@@ -471,17 +463,8 @@ class Runs:
 
     def _over(self, run: Active, decision: Decision) -> None:
         logger.info("trial %s: %s", run.trial_name, _summary(decision))
-        if isinstance(decision, Widen):
-            self._end_outdated(run)
-        if not isinstance(decision, Restart | Suspend | Widen):
+        if not isinstance(decision, Restart | Suspend):
             self._on_trial_over(run.experiment_id, run.trial_id)
-
-    def _end_outdated(self, widened: Active) -> None:
-        """End the other runs of an experiment that has another program now: they begin anew with it."""
-        for run in self.active.values():
-            if run.experiment_id == widened.experiment_id and run is not widened:
-                run.outdated = True
-                self._context.launcher.kill(run.run_id, grace=0.0)
 
 
 def _was_stopped(decision: Decision) -> bool:
@@ -504,5 +487,3 @@ def _summary(decision: Decision) -> str:
             return f"failed, {error.type}. {reason}"
         case Restart(reason=reason):
             return f"queued again. {reason}"
-        case Widen():
-            return "queued again, with the wider program"

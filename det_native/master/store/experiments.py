@@ -214,12 +214,6 @@ def set_without_validation(transaction: Transaction, experiment_id: int) -> bool
     return new
 
 
-def set_bundle(transaction: Transaction, experiment_id: int, bundle_id: str, row: rest.CaptureRow) -> None:
-    """Have the experiment run another program from now on, and add what is to be known of that to its report."""
-    report = [*_report(transaction.connection, experiment_id), row.model_dump(mode="json")]
-    _update(transaction, experiment_id, bundle_id=bundle_id, report=report)
-
-
 def add_rows(transaction: Transaction, experiment_id: int, rows: Sequence[rest.CaptureRow]) -> bool:
     """Add rows to the experiment's report that it does not have yet; return whether there were any."""
     report = _report(transaction.connection, experiment_id)

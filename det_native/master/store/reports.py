@@ -384,7 +384,7 @@ def _apply_exit(transaction: Transaction, run: _Run, report: rest.ExitReport) ->
     if report.reason is ExitReason.COMPLETED and report.early and report.batch > 0:
         # A loop that was left has done all that it was to do.
         trials.update_row(transaction, run.row.trial_id, target_batches=report.batch)
-    if report.error is not None and report.reason not in (ExitReason.INPUTS_DIFFER, ExitReason.INVALID_HYPERPARAMETERS):
+    if report.error is not None and report.reason is not ExitReason.INVALID_HYPERPARAMETERS:
         data = report.error.model_dump(mode="json")
         events.emit(transaction, run.row.owner, "error", run.row.experiment_id, run.row.trial_id, data)
 

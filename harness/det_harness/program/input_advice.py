@@ -78,6 +78,8 @@ def _of_data(data: Sequence[Difference], program: Program) -> Iterator[str]:
             f"Keep the arrays or tables that {_listed(others)} is made of in variables, made in a cell of their own "
             "before the cell that trains, and send these: init(values=['their_name'])."
         )
+    if data:
+        yield "If a slow cell that stayed behind has changed it, give that cell `# det-include` as its first line."
 
 
 def _is_object_with_state(difference: Difference) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -12,7 +11,7 @@ from det_harness.program.clock_values import put_clock_values
 from det_harness.program.input_advice import advice, bound_in
 from det_harness.program.input_comparison import Comparison
 from det_harness.program.input_difference import Difference
-from det_native.errors import InputDiffersError, MasterError
+from det_native.errors import InputDiffersError
 from det_native.heap.clock_values import Slot
 from det_native.heap.pickling import short
 from det_native.heap.values import unpack_whole
@@ -24,11 +23,8 @@ from det_native.schema.sampling import trial_seeds
 
 logger = logging.getLogger("det_harness")
 
-_POLL_SECONDS = 0.1
-_SILENT_SECONDS = 60.0
 _MOST_LINES = 12
 
-_WIDER = "It is so with all cells that can run again, too."
 _HEADLINE = "Inputs of the training call differ from the notebook:"
 _PUT_RIGHT = "notebook's value"
 _DIFFERS = "differs"
@@ -63,12 +59,8 @@ class InputCheck:
         Whether the trial begins. One that continues has the weights of its checkpoint, and was compared.
     add_rows : callable
         Takes rows for the report of the experiment.
-    before : callable
-        Is called before the comparison.
     place : callable
         Gives the path that is used here instead of one in a value that travelled.
-    widened : str
-        What differed with the program that this one has replaced; empty if it is the first.
     folder : Path, optional
         That of the user's files; the working directory by default.
 
@@ -89,9 +81,7 @@ class InputCheck:
         exact: bool = True,
         fresh: bool = True,
         add_rows: Callable[[list[CaptureRow]], object] = lambda rows: None,
-        before: Callable[[], object] = lambda: None,
         place: Callable[[str], str] = str,
-        widened: str = "",
         folder: Path | None = None,
     ) -> None:
         self._folder = folder
@@ -103,9 +93,7 @@ class InputCheck:
         self.is_exact = exact
         self._fresh = fresh
         self._add_rows = add_rows
-        self._before = before
         self._place = place
-        self._widened = widened
 
     def put_clock_values(self) -> None:
         """Put the notebook's moments and drawn names in place of the worker's, before files are looked at."""
@@ -136,7 +124,6 @@ class InputCheck:
         InputDiffersError
             Naming each input that differs and cannot be put right, with both sides and the cells that make it.
         """
-        self._before()
         if getattr(payload, "inputs", None) is None:
             return
         if self._proof.table is None or self._read_blob is None:
@@ -169,16 +156,6 @@ class InputCheck:
             note += ", in trials with the notebook's hyperparameters and seed"
         return self._row(difference, _PUT_RIGHT, note)
 
-    def failed(self, error: Exception) -> InputDiffersError | None:
-        """Return what an error means that kept the program from the recorded call; None where it means itself.
-
-        The wider program is run only because the first one gave other inputs: that is what the user has to know.
-        """
-        if not self._widened or not self.is_exact:
-            return None
-        what = f"Running all cells that can run again was tried, too; it failed: {type(error).__name__}: {error}"
-        return InputDiffersError(f"{self._widened}\n{what}", advice((), self._program, self._title))
-
     def _refuse(self, found: Sequence[Difference]) -> None:
         lines = [self._line(difference) for difference in found[:_MOST_LINES]]
         if len(found) > _MOST_LINES:
@@ -188,8 +165,6 @@ class InputCheck:
             logger.warning("%s", text)
             self._add_rows([self._row(difference, _DIFFERS, difference.text) for difference in found])
             return
-        if self._widened:
-            text = f"{text}\n{_WIDER}"
         raise InputDiffersError(text, advice(found, self._program, self._title))
 
     def _row(self, difference: Difference, how: str, note: str) -> CaptureRow:
@@ -206,54 +181,11 @@ class InputCheck:
         return ", ".join(dict.fromkeys(self._title(place) for place in cells))
 
 
-class ComparedElsewhere:
-    """Waits before the training until another trial has compared its inputs: then it is known which program is right.
-
-    Parameters
-    ----------
-    pending : callable
-        Says whether it has yet to; raises MasterError without an answer.
-    stop_requested : callable
-        Whether the trial is to end.
-    """
-
-    def __init__(self, pending: Callable[[], bool], stop_requested: Callable[[], bool]) -> None:
-        self._pending = pending
-        self._stop_requested = stop_requested
-
-    def wait(self) -> None:
-        """Wait; a master that has not answered for a minute is waited for no longer."""
-        silent_since: float | None = None
-        while not self._stop_requested():
-            try:
-                if not self._pending():
-                    return
-                silent_since = None
-            except MasterError:
-                silent_since = silent_since or time.monotonic()
-                if time.monotonic() - silent_since > _SILENT_SECONDS:
-                    logger.warning("The master does not say whether the program is the right one; the training begins.")
-                    return
-            time.sleep(_POLL_SECONDS)
-
-
-def waits_for_proof(job: TrialJob) -> bool:
-    """Whether another trial of the experiment compares what the training is given, and may change or end them all.
-
-    That trial has the notebook's seed; one that continues has waited when it began.
-    """
-    bundle = job.bundle
-    first = job.resume is None and job.warm_start is None and (job.gang is None or job.gang.rank == 0)
-    compared = bundle.proof is not None and job.config.get("proof", "error") == "error"
-    return first and compared and not has_notebooks_seed(job) and job.master_url is not None
-
-
 def input_check(
     job: TrialJob,
     title: Callable[[int], str],
     read_blob: Callable[[str], bytes],
     add_rows: Callable[[list[CaptureRow]], object],
-    before: Callable[[], object] = lambda: None,
     place: Callable[[str], str] = str,
     folder: Path | None = None,
 ) -> InputCheck | None:
@@ -274,8 +206,6 @@ def input_check(
         exact=same and has_notebooks_seed(job),
         fresh=job.resume is None and job.warm_start is None,
         add_rows=add_rows,
-        before=before,
         place=place,
-        widened=job.bundle.widened,
         folder=folder,
     )

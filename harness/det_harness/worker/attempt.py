@@ -10,7 +10,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -22,7 +21,7 @@ from det_harness.logged.recorder import Recorder
 from det_harness.logged.showing import figures_kept
 from det_harness.program.earlier import files_on_worker
 from det_harness.program.host import WorkerHost
-from det_harness.program.inputs import ComparedElsewhere, InputCheck, has_notebooks_seed, input_check, waits_for_proof
+from det_harness.program.inputs import has_notebooks_seed, input_check
 from det_harness.program.reads import check_reads
 from det_harness.program.runner import ProgramRunner, check_versions
 from det_harness.program.user_errors import advised, describe, raised_by_user
@@ -42,7 +41,7 @@ from det_harness.trial.services import Outcome, Services
 from det_harness.trial.user_files import UserFiles
 from det_harness.trial.warm_start import WarmStart
 from det_harness.trial.written_files import WrittenFiles
-from det_harness.worker.connection import MasterConnection, connection_of
+from det_harness.worker.connection import connection_of
 from det_harness.worker.gpu_check import check_gpus
 from det_native.errors import (
     BundleCheckError,
@@ -50,7 +49,6 @@ from det_native.errors import (
     CheckpointError,
     DiskFullError,
     DivergedError,
-    InputDiffersError,
     InvalidHP,
     MasterError,
     MissingDependencyError,
@@ -218,7 +216,8 @@ class TrialRun:
         runner.own_seed = has_notebooks_seed(job)
         runner.add_rows = self._reporter.rows
         self._written.namespace = vars(runner.module)
-        check = self._check(runner, blobs)
+        title, add_rows = runner.source.program.title, self._reporter.rows
+        check = input_check(job, title, blobs.read, add_rows, place=runner.place, folder=self._work)
         harness = harness_of(job.bundle.program.framework)
 
         def before() -> None:
@@ -239,26 +238,9 @@ class TrialRun:
         try:
             with self._failures.noted():
                 return host.run(runner.run)
-        except Exception as error:
-            meant = check.failed(error) if check is not None and not runner.calls.taken else None
-            if meant is None:
-                raise
-            raise meant from error
         finally:
             recorder.close()
             services.checkpoints.wait()
-
-    def _check(self, runner: ProgramRunner, blobs: BlobStore) -> InputCheck | None:
-        job, title = self._job, runner.source.program.title
-        if waits_for_proof(job) and job.master_url is not None:
-            pending = partial(
-                MasterConnection(job.master_url, job.token, job.run_id, job.home).proof_pending, job.bundle_id
-            )
-            before = ComparedElsewhere(pending, self._must_stop).wait
-            return input_check(
-                job, title, blobs.read, self._reporter.rows, before, place=runner.place, folder=self._work
-            )
-        return input_check(job, title, blobs.read, self._reporter.rows, place=runner.place, folder=self._work)
 
     def _checkpoints(self) -> TrialCheckpoints:
         job = self._job
@@ -325,9 +307,6 @@ class TrialRun:
                     type=info.type, message=error.without_batch, traceback="", batch=error.batch or done
                 )
             reason, code = ExitReason.USER_ERROR, EXIT_USER_ERROR
-            if isinstance(error, InputDiffersError) and self._job.bundle.wider is not None:
-                info = UserErrorInfo(type=info.type, message=error.difference, traceback="")
-                reason = ExitReason.INPUTS_DIFFER
             if isinstance(error, InvalidHP):
                 reason = ExitReason.INVALID_HYPERPARAMETERS
             else:  # what is refused is no error, and the master's line in the log says it

@@ -76,16 +76,6 @@ class MasterConnection:
         """
         return self._session.call(routes.GET_BEST, run_id=self._run_id, timeout=_BEST_SECONDS).value
 
-    def proof_pending(self, bundle_id: str) -> bool:
-        """Return whether the inputs of the training are still compared, by another trial, for this bundle.
-
-        Raises
-        ------
-        MasterError
-            If the master does not answer.
-        """
-        return self._session.call(routes.GET_PROOF, run_id=self._run_id, bundle_id=bundle_id).pending
-
     def close(self) -> None:
         """Close the connections."""
         self._session.close()

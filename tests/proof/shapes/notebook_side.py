@@ -58,7 +58,7 @@ def _take(
     place: Path, kind: Any, payload: Any, config: Any, framework: Any, settings: Any, origin: Any, noted: Any = None
 ) -> Experiment:
     """Capture what is to be sent, and write it down instead of sending it."""
-    capture = origin.capture(kind, payload, framework, settings, wider=True)
+    capture = origin.capture(kind, payload, framework, settings)
     capture.history.proof, capture.history.proof_values = noted.proof, noted.values
     bundle = assemble(capture, context_dir=settings.context_dir, protocol=PROTOCOL)
     blobs = BlobStore(str(place / "blobs"))

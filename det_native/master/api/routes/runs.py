@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from det_native.master.api.answers import BundleHash, RunId, TheService
+from det_native.master.api.answers import RunId, TheService
 from det_native.master.api.serving import serve
-from det_native.master.store import proofs, reports
+from det_native.master.store import reports
 from det_native.schema import routes
-from det_native.schema.rest import BestMetric, ProofState, ReportBatch, ReportsAccepted
+from det_native.schema.rest import BestMetric, ReportBatch, ReportsAccepted
 
 
 @serve(routes.POST_REPORTS)
@@ -18,9 +18,3 @@ def post_reports(run_id: RunId, body: ReportBatch, service: TheService) -> Repor
 def get_best(run_id: RunId, service: TheService) -> BestMetric:
     with service.database.read() as connection:
         return BestMetric(value=reports.best(connection, run_id))
-
-
-@serve(routes.GET_PROOF)
-def get_proof(run_id: RunId, bundle_id: BundleHash, service: TheService) -> ProofState:
-    with service.database.read() as connection:
-        return ProofState(pending=proofs.is_pending(connection, run_id, bundle_id))
