@@ -16,7 +16,7 @@ from det_native.heap.kinds.tensorflow_ import OF_TRACKING, facts_of, make_variab
 _OF_THE_PROCESS = OF_TRACKING | frozenset(
     [
         *("train_function", "test_function", "predict_function", "_eval_epoch_iterator", "_epoch_iterator"),
-        *("_tracker", "_lock", "_auto_config", "_loss_ids", "_obj_type", "build", "quantize", "_jax_state"),
+        *("_tracker", "_lock", "_auto_config", "_loss_ids", "_nodes", "_obj_type", "build", "quantize", "_jax_state"),
         *("_distribute_strategy", "_distribution_strategy", "_compiled_trainable_state"),
     ]
 )
