@@ -11,14 +11,15 @@ import weakref
 import zlib
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any
 
 from det_native.capture.log import current_log
 from det_native.capture.secrets import looks_secret
 from det_native.experimental.early_contents import EarlyContents
 from det_native.heap.by_value import pack_roots
-from det_native.heap.clock_values import slots_of, written
+from det_native.heap.clock_values import drawn_values
 from det_native.heap.compare import Table
 from det_native.heap.pickling import short
 from det_native.heap.roots import roots_of_call
@@ -121,27 +122,13 @@ def _blobs(
 
 def _clock_values(call: Any, folder: Path) -> tuple[ClockValue, ...]:
     """Return what the notebook has made from a clock or from entropy, but for secrets."""
-    environment = frozenset(os.environ.values())
     values: list[ClockValue] = []
     try:
-        for slot in slots_of(call):
-            text = written(slot.value, str(folder))
-            if text is None or slot.value in environment or looks_secret(text[1], slot.path):
-                continue
-            kind = cast(Literal["str", "path", "int", "date", "datetime", "uuid"], text[0])
-            place = _folder_of(str(slot.value), folder) if kind in ("str", "path") else ""
-            values.append(ClockValue(path=slot.path, kind=kind, text=text[1], folder=place))
-            if len(values) == _MOST_CLOCK_VALUES:
-                break
+        for path, kind, text, place in islice(drawn_values(call, folder, looks_secret), _MOST_CLOCK_VALUES):
+            values.append(ClockValue.model_validate({"path": path, "kind": kind, "text": text, "folder": place}))
     except Exception as error:  # noqa: BLE001 (objects of users may raise anything; the experiment is submitted)
         warnings.warn(f"Names made by clocks are the worker's own: {short(error)}.", stacklevel=2)
     return tuple(values)
-
-
-def _folder_of(path: str, folder: Path) -> str:
-    """Return the folder that a path leads to, or its parent; relative to the notebook's, empty if it is not in that."""
-    place = next((Path(place).resolve() for place in (path, os.path.dirname(path)) if os.path.isdir(place)), folder)
-    return place.relative_to(folder).as_posix() if folder in place.parents else ""
 
 
 def _name_of(value: Any) -> str:

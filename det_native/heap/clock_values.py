@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import datetime
 import operator
+import os
 import pathlib
 import sys
 import types
@@ -82,6 +83,26 @@ def slots_of(payload: Any) -> Iterator[Slot]:
     # Plain values first: of large containers only a part is looked at.
     roots.sort(key=lambda slot: type(slot.value) is not str)
     return islice((slot for root in roots for slot in _within(root)), _MOST_SLOTS)
+
+
+def drawn_values(
+    payload: Any, folder: pathlib.Path, is_secret: Callable[[str, str], bool]
+) -> Iterator[tuple[str, str, str, str]]:
+    """Yield each value that a clock or entropy may have made: the way to it, its kind, its text, and its folder.
+
+    That is the one that a path leads to, or its parent; relative to the user's `folder`, empty if it is not in that.
+    """
+    environment = frozenset(os.environ.values())
+    for slot in slots_of(payload):
+        found = written(slot.value, str(folder))
+        if found is not None and slot.value not in environment and not is_secret(found[1], slot.path):
+            yield slot.path, *found, _folder_of(str(slot.value), folder) if isinstance(slot.value, _TEXTS) else ""
+
+
+def _folder_of(path: str, folder: pathlib.Path) -> str:
+    places = (pathlib.Path(place).resolve() for place in (path, os.path.dirname(path)) if os.path.isdir(place))
+    place = next(places, folder)
+    return place.relative_to(folder).as_posix() if folder in place.parents else ""
 
 
 def written(value: Any, folder: str) -> tuple[str, str] | None:
