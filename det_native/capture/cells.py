@@ -115,7 +115,7 @@ class CellCapture:
         included = [step.run for step in self.plan.steps]
         capture = Capture(self._program(included))
         capture.values = self.values.captured(self.plan, included)
-        capture.history.streams = self._streams(included)
+        capture.history.streams = self._streams()
         capture.history.earlier = self._earlier()
         self._add_files(capture, included)
         self._explain(capture, included)
@@ -274,7 +274,7 @@ class CellCapture:
 
         return list(earlier_trainings(self.log.calls, site_of))
 
-    def _streams(self, included: list[int]) -> list[CapturedStreams]:
+    def _streams(self) -> list[CapturedStreams]:
         """Return the states before each cell that has drawn: others, which stay behind, may have drawn before it."""
         states = [
             (place, step.run, self.log.executions[step.run].seen.streams)

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import types
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from det_native.heap.edges import ATOMS, OF_DET_NATIVE, Missing
 from det_native.heap.kinds.functions import READS
-from det_native.heap.pickling import short
 from det_native.heap.snapshot import Snapshot
 
 #: Stands for all that an object holds, but for the variables that a function reads.
 WHOLE = "whole"
 
 
-def give_state(here: Snapshot, there: Snapshot, only: Mapping[int, Collection[Any]]) -> dict[int, str]:
+def give_state(here: Snapshot, there: Snapshot, only: Mapping[int, Collection[Any]]) -> None:
     """Give some objects the state that those at their addresses have in another snapshot.
 
     What can be written keeps its place, so all that share it see it. Where another object stands there, or one that
-    cannot be written, the holder gets that.
+    cannot be written, the holder gets that. An object of a library that refuses stays as it is.
 
     Parameters
     ----------
@@ -29,13 +29,8 @@ def give_state(here: Snapshot, there: Snapshot, only: Mapping[int, Collection[An
         Its objects are used up: some of them are taken.
     only : mapping of int to collection
         The objects, by their numbers here, with the labels that are to lead to what they lead to there, or `WHOLE`.
-
-    Returns
-    -------
-    dict of int to str
-        The objects, by number, that could not be changed, with the reason.
     """
-    return _Transfer(here, there, only).run()
+    _Transfer(here, there, only).run()
 
 
 class _Transfer:
@@ -49,17 +44,14 @@ class _Transfer:
         #: Objects, by number there, that are new here and get what they hold afterwards.
         self._unfilled: list[int] = []
 
-    def run(self) -> dict[int, str]:
-        failed: dict[int, str] = {}
+    def run(self) -> None:
         for number, match in self._matches.items():
             if number in self._replaced:
                 continue
             labels = {*self._only.get(match, ()), *self._labels_of_replaced(number, match)}
-            try:
+            with suppress(Exception):
                 if labels:
                     self._write(number, match, labels)
-            except Exception as error:  # noqa: BLE001 (an object of a library may refuse)
-                failed[match] = short(error)
         while self._unfilled:
             number = self._unfilled.pop()
             there = self._there
@@ -68,12 +60,9 @@ class _Transfer:
                 there.kinds[number],
                 (there.children[number], there.facts[number]),
             )
-            try:
+            with suppress(Exception):
                 now = [*map(self._translated, before[0])], before[1]
                 kind.write_state(obj, *kind.difference(obj, before, now, lambda child: False))
-            except Exception as error:  # noqa: BLE001 (as above)
-                failed.setdefault(0, short(error))
-        return failed
 
     def _write(self, number: int, match: int, labels: set[Any]) -> None:
         here, there = self._here, self._there
