@@ -17,6 +17,7 @@ from det_native.capture.never_sent import BUILT_AGAIN, never_sent
 from det_native.capture.secrets import looks_secret, text_of_bytes
 from det_native.capture.value_formats import Encoded, human_size, size_of, tells_content, texts_in, type_name
 from det_native.capture.value_formats import encode as encode_plain
+from det_native.heap.packing import Output
 from det_native.heap.values import code_at, stand_in, write_values
 
 NO_LIMIT = 1 << 62
@@ -117,9 +118,14 @@ def pack(
     """
     values = {name: namespace[name] for name in sorted(names)}
     value = values[min(names)]
+
+    def too_large() -> None:
+        text = human_size(size) if (size := size_of(value)) else f"over {human_size(limit)}"
+        raise CannotSendError(f"{type_name(value)}, {text}", kind="large")
+
     packing = _Packing(min(names), namespace, checked, limit, is_local, leaves_out=bool(states))
     try:
-        output, missing = write_values(values, lambda: _Output(limit, value), packing.look, only_state=states)
+        output, missing = write_values(values, lambda: Output(limit, too_large), packing.look, only_state=states)
     except _FAILURES as error:
         if isinstance(error, CannotSendError):
             raise
@@ -205,22 +211,6 @@ class _Packing:
 def _at(namespace: Mapping[str, Any], path: str) -> Any:
     name, *attributes = path.split(".")
     return reduce(lambda value, attribute: getattr(value, attribute, None), attributes, namespace.get(name))
-
-
-class _Output:
-    """Collects what is written of a value, up to a limit."""
-
-    def __init__(self, limit: int, value: Any) -> None:
-        self._room, self._limit, self._value = limit, limit, value
-        self.parts: list[bytes] = []
-
-    def write(self, part: Any) -> None:
-        self._room -= memoryview(part).nbytes  # large arrays come as buffers
-        if self._room < 0:
-            size = size_of(self._value)
-            text = human_size(size) if size else f"over {human_size(self._limit)}"
-            raise CannotSendError(f"{type_name(self._value)}, {text}", kind="large")
-        self.parts.append(bytes(part))
 
 
 def _refused_kind(value: Any, kind: str) -> CannotSendError:

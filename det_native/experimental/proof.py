@@ -11,20 +11,19 @@ import weakref
 import zlib
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from det_native.capture.log import current_log
 from det_native.capture.secrets import looks_secret
 from det_native.experimental.early_contents import EarlyContents
-from det_native.heap.by_value import pack_roots
-from det_native.heap.clock_values import drawn_values
+from det_native.heap.clock_values import is_drawn, slots_of_program
 from det_native.heap.compare import Table
 from det_native.heap.pickling import short
 from det_native.heap.roots import roots_of_call
+from det_native.heap.values import pack_roots, pack_whole
 from det_native.schema.environment import TrialEnvironment
-from det_native.schema.proof import CallProof, ClockValue, Input, ProofBlob
+from det_native.schema.proof import CallProof, Input, ProofBlob
 
 #: Bytes of values that travel for the case that the worker makes others, of all together.
 VALUES_LIMIT = 8 << 20
@@ -79,6 +78,10 @@ def proof_of(
         blobs, sentences = _blobs(call, inputs(), early or EarlyContents(), str(here))
     except Exception as error:  # noqa: BLE001 (a user's model or data may raise anything)
         sentences = [f"What reaches the training is not compared: {short(error)}."]
+    try:
+        blobs |= _clock_values(here)
+    except Exception as error:  # noqa: BLE001 (likewise)
+        warnings.warn(f"Names made by clocks are the worker's own: {short(error)}.", stacklevel=2)
     noted = {
         name: ProofBlob(sha256=hashlib.sha256(content).hexdigest(), size=len(content))
         for name, content in blobs.items()
@@ -88,8 +91,7 @@ def proof_of(
         seed=environment.trial_seed,
         table=noted.get("table"),
         inputs=noted.get("inputs"),
-        clock_values=_clock_values(call, here),
-        host=socket.gethostname(),
+        clock=noted.get("clock"),
         sentences=tuple(sentences),
     )
     return NotedInputs(proof, {noted[name].sha256: content for name, content in blobs.items()})
@@ -109,7 +111,6 @@ def _blobs(
     names = {part: name for part, value in values.items() if (name := _name_of(value))}
     known = {
         "names": names,
-        "processes": [os.getpid(), os.getppid()],
         "early": [key for key, entry in table.entries.items() if early.has(entry, names.get(entry.part, ""))],
         "parts": [*values],
         "entries": table.entries,
@@ -120,15 +121,26 @@ def _blobs(
     return blobs, table.not_compared
 
 
-def _clock_values(call: Any, folder: Path) -> tuple[ClockValue, ...]:
-    """Return what the notebook has made from a clock or from entropy, but for secrets."""
-    values: list[ClockValue] = []
-    try:
-        for path, kind, text, place in islice(drawn_values(call, folder, looks_secret), _MOST_CLOCK_VALUES):
-            values.append(ClockValue.model_validate({"path": path, "kind": kind, "text": text, "folder": place}))
-    except Exception as error:  # noqa: BLE001 (objects of users may raise anything; the experiment is submitted)
-        warnings.warn(f"Names made by clocks are the worker's own: {short(error)}.", stacklevel=2)
-    return tuple(values)
+def _clock_values(folder: Path) -> dict[str, bytes]:
+    """Return what the notebook has made from a clock or from entropy, but for secrets: values, folders, its machine."""
+    environment = frozenset(os.environ.values())
+    values: dict[str, Any] = {}
+    folders: dict[str, None] = {}
+    for slot in slots_of_program():
+        value, text = slot.value, str(slot.value)
+        if len(values) == _MOST_CLOCK_VALUES:
+            break
+        if is_drawn(value, str(folder)) and text not in environment and not looks_secret(text, slot.path):
+            values[slot.path] = value
+            folders |= {place: None for place in [_folder_of(text, folder)] if isinstance(value, str | Path) and place}
+    noted = pack_whole((values, [*folders], socket.gethostname()), VALUES_LIMIT, folder=str(folder))
+    return {"clock": noted} if values and noted else {}
+
+
+def _folder_of(path: str, folder: Path) -> str:
+    """Return the folder that a path leads to, or its parent; relative to the notebook's, empty if it is not in that."""
+    place = next((Path(place).resolve() for place in (path, os.path.dirname(path)) if os.path.isdir(place)), folder)
+    return place.relative_to(folder).as_posix() if folder in place.parents else ""
 
 
 def _name_of(value: Any) -> str:

@@ -6,7 +6,7 @@ import calendar
 import re
 from collections.abc import Iterator
 
-from det_native.heap.clock_times import dates_of_process
+from det_native.heap.clock_times import recent_dates
 
 #: Digits that count as drawn or read from a clock wherever they stand; fewer may count something.
 LEAST_DIGITS = 6
@@ -91,11 +91,11 @@ def _merged(spans: list[tuple[int, int, bool]]) -> list[tuple[int, int, bool]]:
 
 
 def _is_moment(run: str) -> bool:
-    """Whether digits, with what stands between them, have a day on which this process ran, or a time of day."""
+    """Whether digits, with what stands between them, have one of the last days, or a time of day."""
     digits = "".join(_DIGITS.findall(run))
     if len(digits) < LEAST_DIGITS:
         return False
-    return bool(_TIME_OF_DAY.search(run)) or any(date in digits for date in dates_of_process())
+    return bool(_TIME_OF_DAY.search(run)) or any(date in digits for date in recent_dates())
 
 
 def _fits(here: str, there: str, *, moment: bool) -> bool:

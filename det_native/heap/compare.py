@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from det_native.heap.digests import digest
 from det_native.heap.edges import ATOMS, KEPT, UNREADABLE, Alike, Kind, is_value
-from det_native.heap.kinds.functions import READS, ReadGeneratorKind, ReadingKind
+from det_native.heap.kinds.functions import READS, ReadGeneratorKind, ReadingKind, is_read
 from det_native.heap.kinds.instances import CLASS, AttributesKind, holds_more
 from det_native.heap.names import ROOTS
 from det_native.heap.ownership import is_users, is_users_module
@@ -239,7 +239,7 @@ class Table:
 
     def _key(self, parent: int, label: Any) -> str:
         """Return the address of what a label leads to; empty if it looks like another."""
-        if type(label) is tuple and label[0] == READS:  # whichever function reads it
+        if is_read(label):  # whichever function reads it
             return digest(f"{READS} {self.snapshot.objects[parent].__module__} {label[1]}".encode())
         if label is None or (parent >= self.snapshot.first and not self._keys[parent]):
             return ""
@@ -254,7 +254,7 @@ class Table:
             return f"the function {obj.__qualname__}", "", number
         if parent < snapshot.first:
             return str(label), "", number
-        if type(label) is tuple and label[0] == READS:
+        if label is not None and is_read(label):
             return self._read_by(parent, label[1]), "", number
         if number >= MOST_ENTRIES or snapshot.kinds[parent].is_whole:
             return part, path, shown
@@ -269,8 +269,8 @@ class Table:
         is_root = snapshot.objects[number] is self.given
         if not is_root and snapshot.kinds[number] is not _READING:
             return
-        for label, value in zip(snapshot.labels_of(number), snapshot.children[number], strict=True):
-            if not is_value(value) or not (is_root or (type(label) is tuple and label[0] == READS)):
+        for label, value in snapshot.held(number).items():
+            if not is_value(value) or not (is_root or is_read(label)):
                 continue
             key = self._key(number, label)
             if key in self.entries:
@@ -302,7 +302,9 @@ class Table:
             return
         if type(labels) is range and self._plain_row(children, into):
             return
-        for label, child in zip(labels, children, strict=True):
+        pairs = [*zip(labels, children, strict=True)]
+        # In which order attributes were set is no matter.
+        for label, child in pairs if type(labels) is range else sorted(pairs, key=lambda pair: repr(pair[0])):
             name = label if type(label) is str else "" if type(labels) is range else repr(label)
             into.both(name)
             if is_value(child):

@@ -21,7 +21,7 @@ class ObjectCopy(pickle.Pickler):
 
     def __init__(self) -> None:
         self._into = io.BytesIO()
-        super().__init__(self._into, protocol=4)
+        super().__init__(self._into, protocol=5)
         #: What has its copy already, by identity, as that of ``copy.deepcopy``.
         self.copies: dict[int, Any] = {}
         self._reduced: dict[int, Any] = {}
@@ -60,9 +60,14 @@ class ObjectCopy(pickle.Pickler):
             made = self._made(value)
             if made is NotImplemented:
                 return None
-            self.copies[key] = made
-            self.copies.setdefault(id(self.copies), []).append(value)  # as deepcopy does: nobody else gets its identity
+            self.put(value, made)
         return key if key in self.copies else None
+
+    def put(self, value: Any, made: Any) -> int:
+        """Have an object stand for another in the copy."""
+        self.copies[id(value)] = made
+        self.copies.setdefault(id(self.copies), []).append(value)  # as deepcopy does: nobody else gets its identity
+        return id(value)
 
     def _made(self, value: Any) -> Any:
         if isinstance(value, type | types.FunctionType):

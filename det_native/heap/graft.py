@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import io
-import pickle
 import types
-from collections.abc import Collection, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, MutableMapping, Sequence
 from operator import is_
 from typing import Any
 
+from det_native.heap.copies import ObjectCopy
 from det_native.heap.edges import ATOMS, UNREADABLE, Missing, State, are_equal, are_same_children, kind_of
+from det_native.heap.kinds.functions import is_read
 from det_native.heap.names import ROOTS
 from det_native.heap.pickling import short
 from det_native.heap.snapshot import Snapshot
 from det_native.heap.stack import run_with_deep_stack
 
 _PLAIN = frozenset({tuple, list, dict, set, frozenset})
-#: The number of the names in a snapshot that has only this root.
-_NAMES = 1
+#: Stands for the labels of all that an object holds, but for the variables that a function reads.
+WHOLE = "whole"
 
 
 def graft(there: Any, value: Any) -> tuple[Any, list[str]]:
@@ -41,7 +41,21 @@ def graft(there: Any, value: Any) -> tuple[Any, list[str]]:
 
 def graft_names(there: MutableMapping[str, Any], values: MutableMapping[str, Any]) -> list[str]:
     """Give several names, and what they share, the state of others, as :func:`graft` does; return its sentences."""
-    job = _Graft(there, values)
+    return graft_snapshot(Snapshot({"": (there, ROOTS)}), Snapshot({"": (values, ROOTS)}))
+
+
+def graft_snapshot(ours: Snapshot, theirs: Snapshot, only: Mapping[int, Collection[Any]] | None = None) -> list[str]:
+    """Give the objects of one snapshot the state of another's, as :func:`graft` does; return its sentences.
+
+    Parameters
+    ----------
+    ours, theirs : Snapshot
+        With the same roots.
+    only : mapping of int to collection, optional
+        The objects of ours that change, by number, with the labels of what they are to take, or :data:`WHOLE`. Others
+        change only where they hold one that is replaced.
+    """
+    job = _Graft(ours, theirs, only)
     job.match()
     job.replace()
     job.write()
@@ -51,13 +65,17 @@ def graft_names(there: MutableMapping[str, Any], values: MutableMapping[str, Any
 class _Graft:
     """One transfer from the objects that were made beside (`theirs`) to those that are there (`ours`)."""
 
-    def __init__(self, there: Any, values: Any) -> None:
-        self._ours, self._theirs = Snapshot({"": (there, ROOTS)}), Snapshot({"": (values, ROOTS)})
+    def __init__(self, ours: Snapshot, theirs: Snapshot, only: Mapping[int, Collection[Any]] | None) -> None:
+        self._ours, self._theirs, self._only = ours, theirs, only
         #: By number of theirs: the number of ours.
-        self._matches: dict[int, int] = {_NAMES: _NAMES}
+        self._matches: dict[int, int] = {number: number for number in range(theirs.first)}
+        #: Of these, those that were given up.
+        self._replaced: dict[int, int] = {}
         #: By identity of an object of theirs: what is in its place in the end, where that is not itself.
         self._stands: dict[int, Any] = {}
         self._made_again: list[int] = []
+        #: Identities of new objects that lack something.
+        self._incomplete: set[int] = set()
         self.sentences: list[str] = []
 
     # Which objects are the same.
@@ -68,12 +86,12 @@ class _Graft:
         # What both sides lead to is itself: classes, functions, modules.
         matches |= {number: ours.numbers[key] for key, number in theirs.numbers.items() if key in ours.numbers}
         taken = {*matches.values()}
-        pairs = [_NAMES]
+        pairs = [*range(1, theirs.first)]
         for number in pairs:  # grows meanwhile
             same = matches[number]
             if ATOMS.issuperset(map(type, theirs.children[number])):
                 continue
-            for label, child in zip(theirs.labels_of(number), theirs.children[number], strict=True):
+            for label, child in theirs.held(number).items():
                 inner, counterpart = theirs.numbers.get(id(child)), ours.child(same, label)
                 if type(child) is Missing:
                     self._keep(same, label, child)
@@ -88,13 +106,11 @@ class _Graft:
 
     def _are_alike(self, ours: int, theirs: int) -> bool:
         kinds = self._ours.kinds[ours], self._theirs.kinds[theirs]
-        return self._ours.classes[ours] is self._theirs.classes[theirs] and UNREADABLE not in kinds
+        return self._ours.class_name(ours) == self._theirs.class_name(theirs) and UNREADABLE not in kinds
 
     def _keep(self, holder: int, label: Any, missing: Missing) -> None:
         """Have what could not travel stand for what is in its place here."""
-        ours = self._ours
-        children = dict(zip(ours.labels_of(holder), ours.children[holder], strict=True))
-        self._stands[id(missing)] = children.get(label, missing)
+        self._stands[id(missing)] = self._ours.held(holder).get(label, missing)
 
     # Which of them are replaced.
 
@@ -106,38 +122,93 @@ class _Graft:
             for number in range(len(theirs.objects) - 1, 0, -1):  # what is held mostly comes after its holder
                 same = self._matches.get(number)
                 if same is not None and not self._can_be_written(number, same):
-                    del self._matches[number], self._stands[id(theirs.objects[number])]
+                    self._replaced[number] = self._matches.pop(number)
+                    del self._stands[id(theirs.objects[number])]
                     same = None
                 if same is None and id(theirs.objects[number]) not in self._stands:
                     self._point_to_ours(number)
             if count == (len(self._matches), len(self._made_again)):
-                return
+                break
+        if self._only is not None:
+            self._keep_for_incomplete()
+
+    def _keep_for_incomplete(self) -> None:
+        """Have what lacks something, as it did not travel whole, take nobody's place."""
+        ours, theirs, stands = self._ours, self._theirs, self._stands
+        new = [number for number in range(len(theirs.objects)) if number not in self._matches]
+        found = [n for n in new if type(theirs.objects[n]) is Missing and id(theirs.objects[n]) not in stands]
+        while found:
+            lacking = {id(theirs.objects[number]) for number in found}
+            self._incomplete |= lacking
+            found = [
+                number
+                for number in new
+                if id(theirs.objects[number]) not in self._incomplete
+                and not lacking.isdisjoint(map(id, theirs.children[number]))
+            ]
+        for number in new:
+            if id(obj := theirs.objects[number]) in self._incomplete:
+                same = self._replaced.get(number)
+                stands[id(obj)] = Missing("incomplete") if same is None else ours.objects[same]
+        self._made_again = [n for n in self._made_again if id(theirs.objects[n]) not in self._incomplete]
 
     def _can_be_written(self, theirs: int, ours: int) -> bool:
         obj, kind = self._ours.objects[ours], self._ours.kinds[ours]
         if obj is self._theirs.objects[theirs] or kind.stays:
             return True
-        before, now = (self._ours.children[ours], self._ours.facts[ours]), self._now(theirs)
+        before, now = (self._ours.children[ours], self._ours.facts[ours]), self._now(theirs, ours)
         return _are_same(before, now) or kind.fits(obj, before, now)
 
     def _point_to_ours(self, number: int) -> None:
-        """Make a new object again if it holds what is replaced by an object of this side, and cannot be written."""
+        """Make a new object again if it holds what is replaced by an object of this side, and cannot be written.
+
+        So is a function over the names of the other side.
+        """
         theirs = self._theirs
         obj, kind, children = theirs.objects[number], theirs.kinds[number], theirs.children[number]
-        now = self._mapped(children)
-        if not all(map(is_, children, now)):
-            before = children, theirs.facts[number]
-            if not kind.stays and not kind.fits(obj, before, (now, before[1])):
-                self._made_again.append(number)
-                self._stands[id(obj)] = Missing("made again")  # until it is
+        now, facts = self._mapped(children), theirs.facts[number]
+        is_whole = all(map(is_, children, now)) or kind.stays or kind.fits(obj, (children, facts), (now, facts))
+        if not is_whole or (isinstance(obj, types.FunctionType) and id(obj.__globals__) in self._stands):
+            self._made_again.append(number)
+            self._stands[id(obj)] = Missing("made again")  # until it is
 
     def _mapped(self, children: Sequence[Any]) -> list[Any]:
         stands = self._stands
         return [stands.get(id(child), child) for child in children]
 
-    def _now(self, theirs: int) -> State:
+    def _now(self, number: int, same: int | None) -> State:
         """Return the state that the object on this side shall have, or a new one."""
-        return self._mapped(self._theirs.children[theirs]), self._theirs.facts[theirs]
+        ours, theirs = self._ours, self._theirs
+        children, facts = theirs.children[number], theirs.facts[number]
+        if same is None or self._only is None:
+            return self._mapped(children), facts
+        labels = self._only.get(same, ())
+        if WHOLE in labels and not _has_reads(ours, same):
+            return self._mapped(children), facts
+        before = ours.children[same], ours.facts[same]
+        if not labels and ATOMS.issuperset(map(type, children)):
+            return before
+        wanted = theirs.held(number)
+        held = [*zip(ours.labels_of(same), before[0], strict=True)]
+        if WHOLE in labels:
+            own = [item for item in wanted.items() if not is_read(item[0])]
+            held = own + [item for item in held if is_read(item[0])]
+        now = [
+            wanted[label]
+            if label in wanted and (label in labels or self._is_replaced(same, label, wanted[label]))
+            else child
+            for label, child in held
+        ]
+        return self._mapped(now), tuple(label for label, _ in held) if WHOLE in labels else before[1]
+
+    def _is_replaced(self, holder: int, label: Any, child: Any) -> bool:
+        """Whether a label leads on this side to an object that cannot take the state of the other side's."""
+        inner, held = self._theirs.numbers.get(id(child)), self._ours.child(holder, label)
+        if inner is None or inner in self._matches or held is None or self._theirs.kinds[inner].stays:
+            return False
+        if id(child) in self._incomplete:
+            return False
+        return held in (self._only or ()) or self._replaced.get(inner) == held
 
     # What they hold.
 
@@ -150,7 +221,7 @@ class _Graft:
             same = self._matches.get(number)
             if same is not None and ours.objects[same] is not obj:
                 jobs.append((ours, same, number))
-            elif same is None and number >= _NAMES and id(obj) not in self._stands:
+            elif same is None and id(obj) not in self._stands:
                 jobs.append((theirs, number, number))
         # The members of sets and the keys of dicts may compute their hash from their state.
         for job in sorted(jobs, key=lambda job: isinstance(job[0].objects[job[1]], dict | set)):
@@ -158,7 +229,7 @@ class _Graft:
 
     def _write(self, side: Snapshot, number: int, theirs: int) -> None:
         obj, kind, before = side.objects[number], side.kinds[number], (side.children[number], side.facts[number])
-        source, now = self._theirs.objects[theirs], self._now(theirs)
+        source, now = self._theirs.objects[theirs], self._now(theirs, number if side is self._ours else None)
         if _are_same(before, now):
             return
         if kind.stays:
@@ -166,6 +237,13 @@ class _Graft:
                 self._say(side.path(number), f"is {kind.stays}")
             return
         try:
+            if (
+                self._only is not None
+                and kind.is_listed
+                and len(now[0]) > len(before[0])
+                and Missing in map(type, now[0])
+            ):
+                raise LookupError("a part of it did not travel")
             children, facts, content = kind.difference(source, before, now, lambda child: False)
             kind.write_state(obj, children, facts, self._with_ours(content))
         except Exception as error:  # noqa: BLE001 (an object of a library may refuse)
@@ -183,7 +261,7 @@ class _Graft:
 
     def _copied(self, objects: dict[int, Any]) -> dict[int, Any]:
         try:
-            return run_with_deep_stack(lambda: _copy(objects, self._theirs, self._stands, {*map(id, objects.values())}))
+            return run_with_deep_stack(lambda: _Copy(self._theirs, self._stands, objects.values()).of(objects))
         except Exception as error:  # noqa: BLE001 (an object of a library may raise anything)
             if len(objects) > 1:  # each by itself: what they share is made several times
                 return {number: copy for one in objects.items() for number, copy in self._copied(dict([one])).items()}
@@ -195,50 +273,34 @@ class _Graft:
         """Return what a kind writes beyond children and facts with this side's objects in it."""
         if type(content) not in _PLAIN:
             return content
-        return _copy(content, self._theirs, self._stands, set())
+        return _Copy(self._theirs, self._stands, ()).of(content)
+
+
+def _has_reads(snapshot: Snapshot, number: int) -> bool:
+    is_function = isinstance(snapshot.objects[number], types.FunctionType)
+    return is_function and any(map(is_read, snapshot.labels_of(number)))
 
 
 def _are_same(before: State, now: State) -> bool:
     return are_same_children(before[0], now[0]) and are_equal(before[1], now[1])
 
 
-def _copy(value: Any, snapshot: Snapshot, stands: Mapping[int, Any], copied: Collection[int]) -> Any:
-    """Return a copy of containers, and of the objects with these identities; all others are what stands for them."""
-    stream = io.BytesIO()
-    copier = _Copier(stream, snapshot, stands, copied)
-    copier.dump(value)
-    return _Copies(io.BytesIO(stream.getvalue()), copier.others).load()
+class _Copy(ObjectCopy):
+    """A copy of containers, and of some objects; of all others what stands for them."""
 
-
-class _Copier(pickle.Pickler):
-    def __init__(
-        self, stream: io.BytesIO, snapshot: Snapshot, stands: Mapping[int, Any], copied: Collection[int]
-    ) -> None:
-        super().__init__(stream, protocol=5)
-        self._snapshot, self._stands, self._copied = snapshot, stands, copied
+    def __init__(self, snapshot: Snapshot, stands: Mapping[int, Any], copied: Iterable[Any]) -> None:
+        super().__init__()
+        self._snapshot, self._stands, self._copied = snapshot, stands, {*map(id, copied)}
         self._namespaces: set[int] = set()
-        self.others: list[Any] = []
 
-    def persistent_id(self, obj: Any) -> int | None:
-        key, cls = id(obj), type(obj)
+    def persistent_id(self, value: Any) -> Any:
+        key, cls = id(value), type(value)
         is_inner = cls in _PLAIN and key not in self._snapshot.numbers and key not in self._namespaces
-        if is_inner or key in self._copied:
+        if is_inner or key in self._copied or (cls in ATOMS and cls not in (str, bytes)):
             return None
-        if cls in ATOMS and cls not in (str, bytes):
-            return None
-        self.others.append(self._stands.get(key, obj))
-        return len(self.others) - 1
+        return self.put(value, self._stands.get(key, value))
 
-    def reducer_override(self, obj: Any) -> Any:
-        if isinstance(obj, types.FunctionType):
-            self._namespaces.add(id(obj.__globals__))
-        return kind_of(obj).reduce(obj)
-
-
-class _Copies(pickle.Unpickler):
-    def __init__(self, stream: io.BytesIO, others: Sequence[Any]) -> None:
-        super().__init__(stream)
-        self._others = others
-
-    def persistent_load(self, place: int) -> Any:
-        return self._others[place]
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, types.FunctionType):
+            self._namespaces.add(id(value.__globals__))
+        return kind_of(value).reduce(value)

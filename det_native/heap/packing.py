@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from det_native.heap.edges import KEPT, OF_PROCESS, Missing, NamedKind, State, is_value, kind_of
@@ -18,10 +18,13 @@ _CONTENT, _CHILDREN = -1, -2
 
 
 class Output:
-    """What a pickler writes to: keeps the bytes as long as they are within a limit, and counts all."""
+    """What a pickler writes to: keeps the bytes as long as they are within a limit, and counts all.
 
-    def __init__(self, limit: int) -> None:
-        self._limit, self.size = limit, 0
+    `exceeded`, if given, is called as soon as they are not.
+    """
+
+    def __init__(self, limit: int, exceeded: Callable[[], object] = lambda: None) -> None:
+        self._limit, self._exceeded, self.size = limit, exceeded, 0
         self.parts: list[bytes] = []
 
     def write(self, data: Any) -> None:
@@ -31,6 +34,7 @@ class Output:
             self.parts.append(bytes(data))
         else:
             self.parts.clear()
+            self._exceeded()
 
 
 class Packer:

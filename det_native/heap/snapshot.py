@@ -177,6 +177,10 @@ class Snapshot:
             self._labels[number] = labels
         return labels
 
+    def held(self, number: int) -> Mapping[Any, Any]:
+        """Return what an object holds, by label."""
+        return dict(zip(self.labels_of(number), self.children[number], strict=True))
+
     def appearance(self, child: Any) -> Any:
         """Return a label for a member of a set: its class and fingerprint."""
         number = self.numbers.get(id(child))

@@ -1,25 +1,34 @@
-"""Values of names as bytes, for a process that has run the same cells: what they share stays shared.
+"""Values as bytes, for a process that has run the same cells: what they share stays shared.
 
-Classes and functions of cells go by reference: the receiver has run their cells. What the names have there takes the
-state in place where that is wanted.
+Of names, classes and functions of cells go by reference: the receiver has run their cells. What the names have there
+takes the state in place where that is wanted. What a training call reaches goes whole, but for secrets and what is too
+large.
 """
 
 from __future__ import annotations
 
 import io
+import os
 import pickle
+import sys
+import types
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
-from functools import cached_property, reduce
+from contextlib import suppress
+from functools import cached_property, partial, reduce
 from typing import Any, TypeVar
 
-from det_native.heap.edges import OF_DET_NATIVE, Kind, full_name, kind_of, write_new
+from det_native.heap.compare import Table
+from det_native.heap.edges import OF_DET_NATIVE, Kind, Missing, full_name, kind_of, write_new
 from det_native.heap.graft import graft_names
+from det_native.heap.kinds.functions import is_read
 from det_native.heap.kinds.instances import AttributesKind
 from det_native.heap.names import ROOTS
+from det_native.heap.packing import Output
 from det_native.heap.pickling import PLAIN, HeapPickler, path_elsewhere
 from det_native.heap.snapshot import Snapshot
 from det_native.heap.stack import run_with_deep_stack
+from det_native.heap.undo import size_of
 from det_native.heap.unpacking import HeapUnpickler
 
 T = TypeVar("T")
@@ -29,7 +38,6 @@ Look = Callable[[Any], Any]
 #: The method by which an object of det_native's own travels, else than it is pickled.
 TRAVELS = "_det_travels"
 _NUMBERS = frozenset({int, float, bool, complex, type(None)})
-_MORE_THAN_ATTRIBUTES = (list, dict, set, tuple, BaseException)
 _LIBRARIES_WITH_PARTS = frozenset({"keras", "tf_keras", "tensorflow"})
 _MEMORY = frozenset({"numpy.ndarray", "torch.storage.UntypedStorage"})
 _LONGEST_PATH = 4_096  # characters; a longer text is data
@@ -57,12 +65,15 @@ class ValuePickler(HeapPickler):
     """Pickles values of names; see :func:`write_values`.
 
     With `only_state`, objects are pickled by their attributes, for others of their classes to take them; what cannot be
-    pickled is left out. Else nothing is left out: `missing` has what could not be pickled.
+    pickled is left out. Else nothing is left out: `missing` has what could not be pickled. With `guards`, what cannot
+    be made is left out where it is read.
     """
 
-    def __init__(self, output: Any, values: Mapping[str, Any], look: Look, *, only_state: bool) -> None:
+    def __init__(
+        self, output: Any, values: Mapping[str, Any], look: Look, *, only_state: bool, guards: bool = False
+    ) -> None:
         super().__init__(output, Snapshot({}), (), exact=True, reopen=None)
-        self._values, self._look, self._only_state = values, look, only_state
+        self._values, self._look, self._only_state, self._guards = values, look, only_state, guards
 
     def persistent_id(self, obj: Any) -> Any:
         cls = type(obj)
@@ -91,8 +102,7 @@ class ValuePickler(HeapPickler):
 
     def reduced_by_kind(self, obj: Any, kind: Kind) -> Any:
         if self._only_state:
-            by_attributes = isinstance(kind, AttributesKind) and not isinstance(obj, _MORE_THAN_ATTRIBUTES)
-            return kind.reduced(obj) if by_attributes else kind.reduce(obj)  # type: ignore[attr-defined]
+            return getattr(kind, "reduced_alone", kind.reduce)(obj)
         if type(kind) is AttributesKind:
             return NotImplemented  # as the user's class says
         if type(obj).__module__.partition(".")[0] in _LIBRARIES_WITH_PARTS and id(obj) in self._parts:
@@ -102,7 +112,7 @@ class ValuePickler(HeapPickler):
         return kind.reduce(obj)
 
     def guarded(self, reduced: Any) -> Any:
-        return reduced
+        return super().guarded(reduced) if self._guards else reduced
 
     @cached_property
     def _reached(self) -> Snapshot:
@@ -213,14 +223,18 @@ def _at_any_depth(job: Callable[[], T]) -> T:
 
 
 class ValueUnpickler(HeapUnpickler):
-    """Reads what :class:`ValuePickler` has written; what goes wrong is raised."""
+    """Reads what :class:`ValuePickler` has written; what goes wrong is raised, or left out where that `guards`."""
 
-    def __init__(self, content: bytes, names: Mapping[str, Any], place: Callable[[str], str]) -> None:
+    def __init__(
+        self, content: bytes, names: Mapping[str, Any], place: Callable[[str], str], *, guards: bool = False
+    ) -> None:
         super().__init__(io.BytesIO(content), Snapshot({}), reopen=False)
-        self._names, self._place = names, place
+        self._names, self._place, self._guards = names, place, guards
 
     def persistent_load(self, reference: Any) -> Any:
         kind, what, *_ = reference
+        if kind == "names":
+            return self._names
         if kind == "path":
             return self._place(what[1:])
         if kind == "code":
@@ -229,7 +243,8 @@ class ValueUnpickler(HeapUnpickler):
         return super().persistent_load(reference)
 
     def find_class(self, module: str, name: str) -> Any:
-        definition = pickle.Unpickler.find_class(self, module, name)
+        find = super().find_class if self._guards else partial(pickle.Unpickler.find_class, self)
+        definition = find(module, name)
         return _write_with_missing if definition is write_new else definition
 
 
@@ -330,3 +345,98 @@ class _OfProgram:
 
     def __new__(cls, *_: Any, **__: Any) -> _OfProgram:
         return object.__new__(cls)
+
+
+def pack_whole(value: Any, limit: int, *, folder: str, look: Look = lambda obj: None) -> bytes:
+    """Return a value as bytes, for a process that has made another: nothing, if it has more than `limit` bytes.
+
+    Paths in the folder of the user's files are those of the reader's working directory. What belongs to its process,
+    and what cannot be made where it is read, is left out.
+    """
+    folder = f"{folder}{os.sep}"
+
+    def look_first(obj: Any) -> Any:
+        if (reference := look(obj)) is not None:
+            return reference
+        if type(obj) is str:
+            return ("within", obj[len(folder) :]) if obj.startswith(folder) else None
+        return stand_in(kind) if (kind := kind_of(obj).stays) else None
+
+    def write() -> Output:
+        output = Output(limit)
+        ValuePickler(output, {}, look_first, only_state=True, guards=True).dump_all(value)
+        return output
+
+    parts = _at_any_depth(write).parts
+    return pickle.dumps((sys.version_info[:2], parts), protocol=5) if parts else b""
+
+
+def unpack_whole(data: bytes, names: Mapping[str, Any] | None = None, place: Callable[[str], str] = str) -> Any:
+    """Return what :func:`pack_whole` has packed. Code of another version of Python is left out.
+
+    Parameters
+    ----------
+    data : bytes
+    names : mapping, optional
+        What is in place of the names of the program.
+    place : callable
+        Gives the path that is used here instead of one elsewhere.
+    """
+    python, parts = pickle.loads(data)
+    reader = ValueUnpickler if python == sys.version_info[:2] else _WithoutCode
+    return _at_any_depth(lambda: reader(b"".join(parts), names or {}, place, guards=True).load_all())
+
+
+class _WithoutCode(ValueUnpickler):
+    def make(self, function: Any, *arguments: Any) -> Any:
+        if function is types.CodeType:
+            return Missing("code of another version of Python")
+        return super().make(function, *arguments)
+
+
+def pack_roots(table: Table, limit: int, *, folder: str) -> bytes:
+    """Return the roots of a table, and the variables that functions read, as :func:`pack_whole` does.
+
+    The largest arrays are left out until the others are within the limit, and so are secrets.
+    """
+    snapshot, large = table.snapshot, {*map(id, _largest(table.snapshot, limit))}
+    namespaces: set[int] = set()
+    names: dict[str, Any] = {}
+    for number, obj in enumerate(snapshot.objects):
+        if isinstance(obj, types.FunctionType) and obj.__module__ == "__main__":
+            namespaces.add(id(obj.__globals__))
+            read = zip(snapshot.facts[number], snapshot.children[number], strict=True)
+            names |= {label[1]: child for label, child in read if is_read(label)}
+
+    def look(obj: Any) -> Any:
+        if id(obj) in namespaces:
+            return "names", ""
+        if id(obj) in large:
+            return stand_in("too large")
+        return stand_in("a secret") if type(obj) is str and obj in table.secrets else None
+
+    return pack_whole((table.given, names), limit, folder=folder, look=look)
+
+
+def unpack_roots(data: bytes, place: Callable[[str], str] = str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the roots that :func:`pack_roots` has packed, and names which functions of theirs read."""
+    names: dict[str, Any] = {"__name__": "__main__", "__builtins__": __builtins__}
+    given, read = unpack_whole(data, names, place)
+    names.update(read)
+    return given, names
+
+
+def _largest(snapshot: Snapshot, limit: int) -> list[Any]:
+    """Return the objects whose content is left out so that the others are within a limit."""
+    sizes = []
+    for obj, kind in zip(snapshot.objects, snapshot.kinds, strict=True):
+        if kind.is_whole or hasattr(type(obj), "nbytes"):
+            with suppress(Exception):  # an object of the user's may raise anything
+                sizes.append((size_of(obj), obj))
+    total, dropped = sum(size for size, _ in sizes), []
+    for size, obj in sorted(sizes, key=lambda pair: -pair[0]):
+        if total <= limit:
+            break
+        total -= size
+        dropped.append(obj)
+    return dropped

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 #: Of how inputs are read; what another version has noted would look like other inputs.
-VERSION = 8
+VERSION = 9
 
 # What an input is to the training; variables are those that functions read.
 Role = Literal["data", "weights", "layers", "optimizer", "loss", "metrics", "loader", "code", "callback", "variable"]
@@ -42,20 +42,6 @@ class ProofBlob(BaseModel):
     size: int
 
 
-class ClockValue(BaseModel):
-    """A value that the notebook has made from a clock or from entropy: where it is, what it is, and how it is written.
-
-    `folder` is the folder in the notebook's that it names, or in which it names a file; empty if there is none.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    path: str
-    kind: Literal["str", "path", "int", "date", "datetime", "uuid"]
-    text: str
-    folder: str = ""
-
-
 class CallProof(BaseModel):
     """The inputs of a training call in the notebook, which had these hyperparameters and this trial's seed.
 
@@ -68,10 +54,9 @@ class CallProof(BaseModel):
         What is known of each object, see ``det_native.heap.compare``; None if nothing is.
     inputs : ProofBlob or None
         The objects themselves, for a worker that has made others; None if they are too large.
-    clock_values : tuple of ClockValue
-        Are put in place of those that a worker has made.
-    host : str
-        The name of the notebook's machine, which may be a part of them.
+    clock : ProofBlob or None
+        What the notebook has made by a clock or from entropy, see ``det_native.heap.clock_values``: it is put in place
+        of what a worker has made.
     sentences : tuple of str
         What cannot be compared, and why.
     """
@@ -83,8 +68,7 @@ class CallProof(BaseModel):
     seed: int
     table: ProofBlob | None = None
     inputs: ProofBlob | None = None
-    clock_values: tuple[ClockValue, ...] = ()
-    host: str = ""
+    clock: ProofBlob | None = None
     sentences: tuple[str, ...] = ()
 
     @model_validator(mode="before")
@@ -99,4 +83,4 @@ class CallProof(BaseModel):
     @property
     def values(self) -> tuple[ProofBlob, ...]:
         """The blobs that belong to it."""
-        return tuple(blob for blob in (self.table, self.inputs) if blob is not None)
+        return tuple(blob for blob in (self.table, self.inputs, self.clock) if blob is not None)

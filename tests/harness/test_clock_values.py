@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from det_harness.program.clock_values import put_clock_values
 
-from det_native.heap.clock_values import FOLDER, read, slots_of, written
-from det_native.schema.proof import CallProof, ClockValue
+from det_native.heap.clock_values import is_drawn, slots_of_program
+from det_native.heap.values import pack_whole, unpack_whole
 
 DAY = datetime.date.today().strftime("%Y%m%d")
 HERE, THERE = f"{DAY}-101542", f"{DAY}-101500"
@@ -24,11 +24,6 @@ HERE, THERE = f"{DAY}-101542", f"{DAY}-101500"
 
 class Settings:
     stamp = HERE
-
-
-class Callback:
-    def __init__(self, path: str) -> None:
-        self.filepath = path
 
 
 def train(call: Callable[[], object]) -> tuple[str, str]:
@@ -46,9 +41,10 @@ def in_cell(program: dict[str, Any], function: Callable[..., Any], *arguments: o
     return eval("function(*arguments)", program, {"function": function, "arguments": arguments})  # noqa: S307
 
 
-def proof(*values: tuple[str, str, str], folder: str = "") -> CallProof:
-    noted = tuple(ClockValue(path=path, kind=kind, text=text, folder=folder) for path, kind, text in values)
-    return CallProof(seed=1, clock_values=noted, host=os.uname().nodename)
+def noted(folder: str = "", **values: Any) -> tuple[Any, list[str], str]:
+    """Return what the notebook has noted; two underscores stand for a point."""
+    paths = {path.replace("__", "."): value for path, value in values.items()}
+    return paths, [folder] if folder else [], os.uname().nodename
 
 
 @pytest.fixture(autouse=True)
@@ -73,35 +69,23 @@ def test_variables_and_what_they_hold_are_put_right(program: dict[str, Any], wor
         "plain": types.SimpleNamespace(out=HERE),
         "other": f"other/{HERE}",
     }
-    noted = proof(
-        ("log_dir", "str", f"logs/{THERE}"),
-        ("args.run", "str", f"run_{THERE}"),
-        ("args.device", "str", "cuda:1"),
-        ("seen[0]", "path", f"{FOLDER}/{THERE}.csv"),
-        ("number", "int", "1764429100"),
-        ("key", "uuid", str(uuid.UUID(int=2))),
-        ("device", "str", "cuda:1"),
-        ("plain.out", "str", THERE),
-        ("other", "str", f"another/{THERE}"),
+    values, *rest = noted(
+        log_dir=f"logs/{THERE}",
+        args__run=f"run_{THERE}",
+        args__device="cuda:1",
+        number=1_764_429_100,
+        key=uuid.UUID(int=2),
+        device="cuda:1",
+        plain__out=THERE,
+        other=f"another/{THERE}",
     )
-    changed = in_cell(program, put_clock_values, noted, None)
+    changed = in_cell(program, put_clock_values, values | {"seen[0]": work / f"{THERE}.csv"}, *rest)
     assert program["log_dir"] == f"logs/{THERE}"
     assert (args.run, args.device) == (f"run_{THERE}", "cuda:0")
     assert program["seen"] == [work / f"{THERE}.csv"]
     assert (program["number"], program["key"]) == (1_764_429_100, uuid.UUID(int=2))
     assert (program["device"], program["other"]) == ("cuda:0", f"other/{HERE}")
-    assert [slot.path for slot, _ in changed] == ["log_dir", "args.run", "seen[0]", "number", "key", "plain.out"]
-
-
-def test_what_the_call_is_given_is_put_right(program: dict[str, Any]) -> None:
-    callback = Callback(f"best_{HERE}.pt")
-    in_cell(
-        program,
-        put_clock_values,
-        proof(("Callback (callback 1).filepath", "str", f"best_{THERE}.pt")),
-        types.SimpleNamespace(callbacks=lambda: [callback]),
-    )
-    assert callback.filepath == f"best_{THERE}.pt"
+    assert {slot.path for slot, _ in changed} == {"log_dir", "args.run", "seen[0]", "number", "key", "plain.out"}
 
 
 def test_files_and_folders_are_renamed_and_old_names_lead_there(program: dict[str, Any], work: Path) -> None:
@@ -109,7 +93,7 @@ def test_files_and_folders_are_renamed_and_old_names_lead_there(program: dict[st
     for name in (f"logs/{HERE}/a", f"run_{HERE}/b", f"log_{HERE}.txt"):
         (work / name).parent.mkdir(parents=True, exist_ok=True)
         (work / name).write_text(name)
-    in_cell(program, put_clock_values, proof(("log_dir", "str", f"logs/{THERE}")), None)
+    in_cell(program, put_clock_values, *noted(log_dir=f"logs/{THERE}"))
     assert (work / "logs" / THERE / "a").read_text() == f"logs/{HERE}/a"
     assert (work / f"run_{THERE}" / "b").exists()
     assert (work / f"log_{THERE}.txt").exists()
@@ -119,35 +103,39 @@ def test_files_and_folders_are_renamed_and_old_names_lead_there(program: dict[st
 
 def test_a_folder_of_the_notebook_is_made(program: dict[str, Any], work: Path) -> None:
     program["log_dir"] = f"logs/{THERE}"  # its value travelled
-    in_cell(program, put_clock_values, proof(("log_dir", "str", f"logs/{THERE}"), folder=f"logs/{THERE}"), None)
+    in_cell(program, put_clock_values, *noted(f"logs/{THERE}", log_dir=f"logs/{THERE}"))
     assert (work / "logs" / THERE).is_dir()
 
 
 def test_the_variables_of_the_function_around_the_call() -> None:
-    noted = proof(("train() path", "str", f"a_{THERE}"))
-    assert train(lambda: put_clock_values(noted, None)) == (f"a_{THERE}", f"a_{THERE}")
+    values = {"train() path": f"a_{THERE}"}
+    assert train(lambda: put_clock_values(values, [], "")) == (f"a_{THERE}", f"a_{THERE}")
 
 
 @pytest.mark.parametrize(
     "value",
     [f"a/{HERE}", Path(f"b_{HERE}"), datetime.datetime.now(), datetime.date.today(), uuid.uuid4(), 1_764_429_161],
 )
-def test_a_value_comes_back_as_it_was(value: object, work: Path) -> None:
-    noted = written(value, str(work))
-    assert noted is not None
-    assert read(noted[1], value, str(work)) == value
+def test_a_value_is_noted_and_comes_back_as_it_was(value: object, work: Path) -> None:
+    assert is_drawn(value, "/nowhere")
+    assert unpack_whole(pack_whole(value, 10_000, folder=str(work))) == value
+
+
+def test_a_path_in_the_folder_of_the_notebook_is_in_that_of_the_worker(work: Path) -> None:
+    there = pack_whole([f"/there/a/{HERE}", Path(f"/there/{HERE}")], 10_000, folder="/there")
+    assert unpack_whole(there) == [f"{work}/a/{HERE}", work / HERE]
 
 
 @pytest.mark.parametrize(
     "value", ["cuda:0", 12, True, 0.5, None, 99_999_999, pytest.param(id(object()), id="identity"), "long" * 200 + HERE]
 )
 def test_other_values_are_not_noted(value: object) -> None:
-    assert written(value, "/nowhere") is None
+    assert not is_drawn(value, "/nowhere")
 
 
 def test_numbers_and_objects_of_a_library_are_its_own_affair(program: dict[str, Any]) -> None:
     program["parser"] = parser = argparse.ArgumentParser(f"prog_{HERE}")
     parser.number = 1_764_429_161  # type: ignore[attr-defined]
-    paths = {slot.path for slot in in_cell(program, lambda: list(slots_of(None)))}
+    paths = {slot.path for slot in in_cell(program, lambda: list(slots_of_program()))}
     assert "parser.prog" in paths
     assert "parser.number" not in paths

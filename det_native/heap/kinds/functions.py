@@ -16,6 +16,7 @@ from det_native.heap.edges import (
     VALUE,
     Alike,
     Kind,
+    Missing,
     NamedKind,
     ReadMemory,
     SimpleKind,
@@ -41,6 +42,11 @@ _NOT_COMPARED = frozenset(
 #: What a label begins with that leads from a function to a variable that its code reads.
 READS = "reads"
 _OF_A_FUNCTION = "__code__", "__defaults__", "__kwdefaults__"
+
+
+def is_read(label: Any) -> bool:
+    """Whether a label leads to a variable that a function reads."""
+    return type(label) is tuple and label[0] == READS
 
 
 def is_importable(thing: Any, path: str = "") -> bool:
@@ -115,6 +121,26 @@ def make_function(code: types.CodeType, names: Any, *parts: Any) -> types.Functi
     function = types.FunctionType(code, vars(import_module(names)) if isinstance(names, str) else names, *parts)
     function.__module__ = names if isinstance(names, str) else "__main__"
     return function
+
+
+class PartialKind(Kind):
+    """``functools.partial``: its function, and what that is called with."""
+
+    is_listed = True
+
+    def read_state(self, obj: functools.partial[Any]) -> State:
+        return (obj.func, obj.args, obj.keywords, vars(obj)), None
+
+    def labels(self, obj: Any, children: Sequence[Any], facts: Any) -> Sequence[Any]:
+        return "func", "args", "keywords", "__dict__"
+
+    def step(self, label: Any) -> str:
+        return f".{label}"
+
+    def write_state(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
+        before = self.read_state(obj)[0]
+        parts = [old if isinstance(new, Missing) else new for old, new in zip(before, children, strict=True)]
+        obj.__setstate__(tuple(parts))
 
 
 class ReadingKind(FunctionKind):
@@ -262,6 +288,7 @@ BY_NAME |= {
     "builtins.cell": CellKind(),
     "builtins.type": ClassKind(),
     "builtins.module": ModuleKind(),
+    "functools.partial": PartialKind(),
     "functools._lru_cache_wrapper": SimpleKind(
         held=lambda obj: (obj.__wrapped__,), reduce=lambda obj: (make_cached, (obj.__wrapped__, obj.cache_parameters()))
     ),

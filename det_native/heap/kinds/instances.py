@@ -203,10 +203,10 @@ class Composite(Kind):
         return f".{label[1]}" if type(label) is tuple and label[0] == "attribute" else self._base.step(label)
 
     def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
-        count, inner, names = facts
+        count, inner, _ = facts
         alike = self._base.made_alike(labels[:count], children[:count], inner)
         before: Alike = alike or ((), (), None)
-        return [*before[0], *labels[count:]], [*before[1], *children[count:]], (before[2], names)
+        return [*before[0], *labels[count:]], [*before[1], *children[count:]], before[2]
 
     def described(self, obj: Any) -> Iterable[Any]:
         return self._base.described(obj)
@@ -264,7 +264,7 @@ class ReduceKind(Kind):
     """An object of an extension: what the collector sees that it holds, and a digest of its pickle without that."""
 
     def __init__(self, cls: type) -> None:
-        self.is_listed = any(base.__module__ in ("functools", "types") for base in cls.__mro__)
+        self.is_listed = any(base.__module__ == "types" for base in cls.__mro__)
         self.in_place = hasattr(cls, "__setstate__")
         # Pickles of libraries may have in them what differs from process to process.
         self.compared = cls.__module__ in ("builtins", "itertools")
@@ -364,4 +364,4 @@ def _kind_of_class(cls: type) -> Kind:
 
 
 FALLBACK.append(_kind_of_class)
-BY_NAME |= {"builtins.BaseException": ExceptionKind(), "enum.Enum": MemberKind(), "functools.partial": ReduceKind}
+BY_NAME |= {"builtins.BaseException": ExceptionKind(), "enum.Enum": MemberKind()}

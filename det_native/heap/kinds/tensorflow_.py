@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from det_native.heap import pipelines
 from det_native.heap.digests import digest
 from det_native.heap.edges import (
     BY_NAME,
@@ -14,16 +13,13 @@ from det_native.heap.edges import (
     OF_PROCESS,
     UNSEEN,
     VALUE,
-    Alike,
     Missing,
     ReadMemory,
     SimpleKind,
-    State,
     kind_of,
     stays,
 )
 from det_native.heap.kinds.instances import AttributesKind
-from det_native.heap.kinds.tensorflow_datasets import keeps_nothing
 
 # Bytes of a constant of which all are compared, of a larger one samples: nobody can change it.
 _SMALL = 1 << 20
@@ -185,28 +181,6 @@ def make_generator(state: Any, algorithm: int) -> Any:
     return tf.random.Generator.from_state(state, alg=algorithm)
 
 
-class DatasetKind(AttributesKind):
-    """A pipeline: its Python objects are compared, but it lives outside of Python and stays."""
-
-    in_place = False
-    is_alone = is_whole = True
-    stays = "a Dataset of TensorFlow"
-
-    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
-        return (), (), None
-
-    def described(self, obj: Any) -> Iterable[Any]:
-        return pipelines.described(obj)
-
-    def glance(self, obj: Any, read: ReadMemory) -> State:
-        values = {name: value for name, value in vars(obj).items() if not _is_of_tensorflow(value)}
-        return [*values.values()], tuple(values) if keeps_nothing(obj) else UNSEEN
-
-
-def _is_of_tensorflow(value: Any) -> bool:
-    return type(value).__module__.startswith("tensorflow.")
-
-
 def unwrapped(value: Any) -> Any:
     """Return a value as it is."""
     return value
@@ -245,9 +219,6 @@ BY_NAME |= {
     ),
     "tensorflow.python.trackable.data_structures.ListWrapper": ListWrapperKind(),
     "tensorflow.python.ops.stateful_random_ops.Generator": GeneratorKind(),
-    "tensorflow.python.data.ops.dataset_ops.DatasetV2": DatasetKind(
-        frozenset({"_graph_attr", "_variant_tensor_attr", "_options_attr"})
-    ),
     "tensorflow.python.data.ops.iterator_ops.OwnedIterator": stays("an iterator of a Dataset"),
     "tensorflow.python.ops.lookup_ops.LookupInterface": OF_PROCESS,
     "tensorflow.python.lib.io.file_io.FileIO": stays("an open file", quiet=True),

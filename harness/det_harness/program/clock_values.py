@@ -4,57 +4,55 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from det_native.heap.clock_texts import exchanges, is_same_shape
-from det_native.heap.clock_values import Slot, read, slots_of, written
-from det_native.schema.proof import CallProof
+from det_native.heap.clock_values import Slot, is_drawn, slots_of_program
 from det_native.storage.paths import safe_join
 
 _MOST_FOLDERS = 10_000
 _HOST = "\0host"
 
 
-def put_clock_values(proof: CallProof, payload: Any) -> list[tuple[Slot, Any]]:
+def put_clock_values(noted: Mapping[str, Any], folders: Iterable[str], host: str) -> list[tuple[Slot, Any]]:
     """Put them in place, and rename what the program has made under its own names; return the places and new values.
 
     Parameters
     ----------
-    proof : CallProof
-        Has the notebook's values.
-    payload : FitCall or TorchCall
-        The call, which is being made.
+    noted : mapping of str to object
+        The notebook's values, by what leads to them.
+    folders : iterable of str
+        Those of the notebook that they name, relative to its own.
+    host : str
+        The name of the notebook's machine.
     """
-    noted = {value.path: value for value in proof.clock_values}
     folder = os.getcwd()
     changed: list[tuple[Slot, Any]] = []
     renamed: dict[str, str] = {}
-    for slot in list(slots_of(payload)) if noted else ():
-        there = noted.get(slot.path)
-        here = written(slot.value, folder) if there is not None else None
-        if there is None or here is None or here[0] != there.kind or here[1] == there.text:
+    for slot in [*slots_of_program()] if noted else ():
+        here, there = slot.value, noted.get(slot.path)
+        if type(there) is not type(here) or there == here or not is_drawn(here, folder):
             continue
-        if there.kind in ("str", "path"):
-            pair = here[1].replace(socket.gethostname(), _HOST), there.text.replace(proof.host or _HOST, _HOST)
+        if isinstance(here, str | PurePath):
+            pair = str(here).replace(socket.gethostname(), _HOST), str(there).replace(host or _HOST, _HOST)
             if not is_same_shape(*pair):
                 continue
             renamed |= exchanges(*pair)
-        elif there.kind == "int" and len(here[1]) != len(there.text):
-            continue
-        elif there.kind == "int":
-            renamed[here[1]] = there.text
+        elif type(here) is int:
+            if len(str(here)) != len(str(there)):
+                continue
+            renamed[str(here)] = str(there)
         with suppress(Exception):  # a class of the user's that takes no other value
-            value = read(there.text, slot.value, folder)
-            slot.put(value)
-            changed.append((slot, value))
+            slot.put(there)
+            changed.append((slot, there))
     _rename_entries(folder, {old: new for old, new in renamed.items() if _HOST not in old})
-    for value in noted.values():
-        if value.folder:  # a value that travelled names one that only the notebook has made
-            with suppress(OSError):
-                os.makedirs(safe_join(Path(folder), value.folder), exist_ok=True)
+    for name in folders:  # a value that travelled names one that only the notebook has made
+        with suppress(OSError):
+            os.makedirs(safe_join(Path(folder), name), exist_ok=True)
     return changed
 
 

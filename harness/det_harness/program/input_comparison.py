@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import pathlib
-import time
 import types
-import uuid
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from det_harness.program.input_difference import Difference, is_array
-from det_native.heap.by_value import unpack_roots
 from det_native.heap.clock_texts import is_same_shape
+from det_native.heap.clock_times import is_own_value
 from det_native.heap.compare import Entry, Table, differences, differs, is_rounding
 from det_native.heap.edges import NamedKind, is_same_child, is_value
-from det_native.heap.kinds.functions import READS
+from det_native.heap.graft import WHOLE, graft_snapshot
+from det_native.heap.kinds.functions import is_read
 from det_native.heap.roots import roots_of_call
-from det_native.heap.same_state import WHOLE, give_state
+from det_native.heap.values import unpack_roots
 from det_native.heap.words import describe
 from det_native.schema.proof import CallProof, Input, Role
 
 _NAMED = 3  # values of one object that are named one by one
-_DAY = 86_400.0
-_LEAST_CLOCK = 600.0
 
 
 class Comparison:
@@ -68,7 +64,6 @@ class Comparison:
         self._early_keys = frozenset(known["early"])
         self._there = {key: _entry(fields) for key, fields in known["entries"].items()}
         self._parts: list[str] = known["parts"]
-        self._processes = frozenset(known["processes"])
         self._inputs: dict[str, Input] = payload.inputs()
         self._namespace = roots_of_call()[0]
         self._here = self._table(self._inputs)
@@ -129,7 +124,7 @@ class Comparison:
                 if key in self._here.holders:
                     number, label = self._here.holders[key]
                     only.setdefault(number, set()).add(label)
-            give_state(self._here.snapshot, theirs.snapshot, only)
+            graft_snapshot(self._here.snapshot, theirs.snapshot, only)
             self._assign()
         after = self._table(self._inputs if theirs is None else self._payload.inputs()).entries
         still = {
@@ -210,9 +205,7 @@ class Comparison:
         if there.part.startswith("the function "):
             name = there.part.rpartition(".")[2].rpartition(" ")[2]
         values = [] if theirs is None or role == "weights" else [*self._differing_values(key, theirs)]
-        drawn = [
-            _is_drawn(mine, other) or (type(other) is int and other in self._processes) for _, mine, other in values
-        ]
+        drawn = [_is_drawn(mine, other) for _, mine, other in values]
         if not 0 < len(values) <= _NAMED or any(step is None for step, _, _ in values):
             sides, is_drawn = (here.text, there.text), bool(values) and all(drawn)
             yield Difference(there.part, self._title(there), name, role, sides, there.cls, value, is_drawn)
@@ -241,12 +234,11 @@ class Comparison:
         kind = mine.kinds[number]
         if kind.is_whole or not kind.is_ordered:
             return
-        wanted = dict(zip(other.labels_of(same), other.children[same], strict=True))
-        held = dict(zip(mine.labels_of(number), mine.children[number], strict=True))
+        wanted, held = other.held(same), mine.held(number)
         if wanted.keys() != held.keys():
             return
         for label, value in held.items():
-            is_own = type(value) is not types.CodeType and not (type(label) is tuple and label[0] == READS)
+            is_own = type(value) is not types.CodeType and not is_read(label)
             if is_own and is_value(value) and is_value(wanted[label]) and not is_same_child(value, wanted[label]):
                 is_named = type(label) is str or isinstance(kind, NamedKind)  # a place in a list says little
                 yield kind.step(label) if is_named else None, value, wanted[label]
@@ -272,19 +264,11 @@ def _entry(fields: list[Any]) -> Entry:
 def _held(table: Table, key: str) -> Any:
     """Return the plain value that an entry is about."""
     number, label = table.holders[key]
-    snapshot = table.snapshot
-    return dict(zip(snapshot.labels_of(number), snapshot.children[number], strict=True))[label]
+    return table.snapshot.held(number)[label]
 
 
 def _is_drawn(here: Any, there: Any) -> bool:
     """Whether two values are such as a clock or entropy makes."""
     if isinstance(here, str | pathlib.PurePath):
         return is_same_shape(str(here), str(there))
-    if isinstance(here, uuid.UUID | datetime.datetime):
-        return True
-    if type(here) is type(there) and type(here) in (int, float):
-        clocks = [time.time() * unit for unit in (1.0, 1e3, 1e6, 1e9)]
-        clocks += [time.perf_counter()] if here > _LEAST_CLOCK and not float(here).is_integer() else []
-        # Both were read within a day before now, in the unit of that clock.
-        return any(max(abs(now - here), abs(now - there)) < _DAY * max(now / time.time(), 1.0) for now in clocks)
-    return False
+    return type(here) is type(there) and is_own_value(here)

@@ -14,6 +14,7 @@ from det_harness.program.input_difference import Difference
 from det_native.errors import InputDiffersError
 from det_native.heap.clock_values import Slot
 from det_native.heap.pickling import short
+from det_native.heap.values import unpack_whole
 from det_native.schema.job import TrialJob
 from det_native.schema.manifests import Program
 from det_native.schema.proof import CallProof
@@ -94,12 +95,13 @@ class InputCheck:
         self._add_rows = add_rows
         self._place = place
 
-    def put_clock_values(self, payload: Any) -> None:
+    def put_clock_values(self) -> None:
         """Put the notebook's moments and drawn names in place of the worker's, before files are looked at."""
-        if not self.is_exact:
+        noted = self._proof.clock
+        if not self.is_exact or noted is None or self._read_blob is None:
             return
         try:
-            changed = put_clock_values(self._proof, payload)
+            changed = put_clock_values(*unpack_whole(self._read_blob(noted.sha256)))
         except Exception as error:  # noqa: BLE001 (objects of the user's may raise anything; the training begins)
             logger.warning("Names made by clocks are the worker's own: %s", short(error))
             return

@@ -8,12 +8,18 @@ that writes by a thread, say.
 from __future__ import annotations
 
 import copy
+import types
 from typing import Any
 
 import torch
 
 from det_native.errors import CheckpointError
 from det_native.heap.copies import ObjectCopy
+from det_native.heap.edges import KEPT
+from det_native.heap.names import ROOTS
+from det_native.heap.snapshot import Snapshot
+
+_DEFINITIONS = (type, types.FunctionType, types.ModuleType)
 
 
 def copied(models: list[torch.nn.Module]) -> list[torch.nn.Module]:
@@ -66,34 +72,10 @@ def _set_attributes(module: torch.nn.Module, attributes: dict[str, Any]) -> None
 
 
 def _is_outside(value: Any) -> bool:
-    """Return whether an object has parts that cannot be copied, and none that are of a model."""
-    parts = _Parts()
-    try:
-        parts.dump(value)
-    except _OfModelError:
+    """Return whether an object has parts that stay in their process, and none that are of a model."""
+    if isinstance(value, torch.nn.Module):
         return False
-    except Exception:  # noqa: BLE001 (likewise)
-        return True
-    return parts.refused
-
-
-class _OfModelError(Exception):
-    pass
-
-
-class _Parts(ObjectCopy):
-    """Looks at the parts of an object."""
-
-    refused = False
-
-    def whole(self, value: Any) -> Any:
-        if isinstance(value, torch.Tensor | torch.nn.Module):
-            raise _OfModelError
-        return NotImplemented
-
-    def reduced(self, value: Any) -> Any:
-        try:
-            return super().reduced(value)
-        except Exception:
-            self.refused = True
-            raise
+    held = Snapshot({"": ({"": value}, ROOTS)}, special=dict.fromkeys(_DEFINITIONS, KEPT), most_bytes=0)
+    if any(isinstance(obj, torch.Tensor | torch.nn.Module) for obj in held.objects):
+        return False
+    return any(kind.stays and kind is not KEPT for kind in held.kinds)
