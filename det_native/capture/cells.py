@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -33,7 +32,6 @@ from det_native.capture.model import Capture, CapturedStreams
 from det_native.capture.program.choose import choose
 from det_native.capture.program.records import Plan, Read, Run, Step
 from det_native.capture.program.runs import NOTHING, runs_of
-from det_native.capture.program.settings import done_for_effect
 from det_native.capture.program_files import add_files
 from det_native.capture.request import HEADLINE, Request
 from det_native.capture.seen_files import SeenFiles, read_later
@@ -95,9 +93,7 @@ class CellCapture:
             replace(run, drawn=self.values.drawn(run)) if index != self.calling and logged.seen.drew else run
             for index, (run, logged) in enumerate(zip(self.runs, self.log.executions, strict=False))
         ]
-        libraries = {name: value for name, value in self.namespace.items() if _is_of_library(value)}
-        self.libraries = [*libraries]
-        self.standard = [name for name, value in libraries.items() if _is_of_python(value)]
+        self.libraries = [name for name, value in self.namespace.items() if _is_of_library(value)]
 
     def run(self) -> Capture:
         """Return the capture.
@@ -119,7 +115,7 @@ class CellCapture:
         included = [step.run for step in self.plan.steps]
         capture = Capture(self._program(included))
         capture.values = self.values.captured(self.plan, included)
-        capture.history.streams = self._streams(included)
+        capture.history.streams = self._streams()
         capture.history.earlier = self._earlier()
         self._add_files(capture, included)
         self._explain(capture, included)
@@ -278,7 +274,7 @@ class CellCapture:
 
         return list(earlier_trainings(self.log.calls, site_of))
 
-    def _streams(self, included: list[int]) -> list[CapturedStreams]:
+    def _streams(self) -> list[CapturedStreams]:
         """Return the states before each cell that has drawn: others, which stay behind, may have drawn before it."""
         states = [
             (place, step.run, self.log.executions[step.run].seen.streams)
@@ -351,8 +347,7 @@ class CellCapture:
         for index, why in self.plan.left.items():
             if why != NOTHING:
                 duration = self.log.executions[index].time.duration
-                undone = done_for_effect(self.runs[index].source, self.libraries, self.standard)
-                capture.notes.rows.append(stays_row(self.executions[index], duration, why, index in settings, undone))
+                capture.notes.rows.append(stays_row(self.executions[index], duration, why, index in settings))
         for index, drawn in sorted(self.plan.unlike.items()):
             refused = {name: self.values.travels[name].refused for name in drawn if name in self.values.travels}
             capture.notes.rows.extend(drawn_rows(self.executions[index], sorted(drawn), refused))
@@ -377,9 +372,3 @@ class CellCapture:
 
 def _is_of_library(value: object) -> bool:
     return issubclass(type(value), ModuleType) or is_library_class(value)
-
-
-def _is_of_python(library: Any) -> bool:
-    """Whether a module, or the class of a library, is of the standard library."""
-    module = library.__name__ if issubclass(type(library), ModuleType) else library.__module__
-    return str(module).partition(".")[0] in (*sys.stdlib_module_names, "builtins")

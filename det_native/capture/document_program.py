@@ -93,7 +93,7 @@ class _Collector:
             capture.notes.rows.extend(secret_rows(source, mark))
             self.problems.extend(secret_problems(source, document.label(at), self.request.values))
         for at in (at for at in plan.left if self.runs[at].source and not self.runs[at].never and at not in sent):
-            capture.notes.rows.append(stays_row(self.executions[at], None, "makes only what values= sends", False, ()))
+            capture.notes.rows.append(stays_row(self.executions[at], None, "makes only what values= sends", False))
         titles = {document.mark(at): document.label(at) for at in sent}
         roots = [self.request.context_dir or self.folder, self.folder]
         files = add_files(capture, sources, self.request, roots, self.folder, titles=titles)

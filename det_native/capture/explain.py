@@ -201,9 +201,7 @@ def execution_rows(logged: LoggedExecution, execution: Execution, kind: Kind, re
     yield CaptureRow(what=what, how="runs again", size=0, cell=execution.cell, note=note)
 
 
-def stays_row(
-    execution: Execution, duration: float | None, why: str, has_settings: bool, undone: Sequence[str]
-) -> CaptureRow:
+def stays_row(execution: Execution, duration: float | None, why: str, has_settings: bool) -> CaptureRow:
     """One row for a cell that stays behind, but for its settings if it has some."""
     seconds = duration or 0.0
     took = [f"took {human_time(seconds)}"] if seconds >= 1 else []
@@ -213,8 +211,6 @@ def stays_row(
         how = "was interrupted" if execution.logged.ending.interrupted else "failed"
         reasons.append(f"{how} at line {execution.failed_line}: what it did until then counts")
     what, note = f"cell {execution.cell}".strip(), f"stays behind{kept}: {'; '.join(reasons)}"
-    if undone:
-        note += f"; what it does there is not done: {', '.join(undone)}"
     return CaptureRow(what=what, how="stays", size=0, cell=execution.cell, status="not sent", note=note)
 
 

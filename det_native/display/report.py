@@ -152,7 +152,7 @@ class ShownReport:
             for warning in warnings:
                 print(f"Warning: {warning}", flush=True)
         elif warnings:
-            self._handle.update(self._view())
+            self._show()
 
     def update(self) -> None:
         """Show what the upload found: in a notebook in the same place, elsewhere in one more line."""
@@ -160,7 +160,7 @@ class ShownReport:
         if self._handle is None:
             print(f"Sent: {self._view().summary}.")
         else:
-            self._handle.update(self._view())
+            self._show()
 
     def say(self, text: str) -> None:
         """Say what happens now: in a notebook behind the report, in place of what was said before."""
@@ -168,12 +168,16 @@ class ShownReport:
         if self._handle is None:
             print(text, flush=True)
         else:
-            self._handle.update(self._view())
+            self._show()
 
     def failed(self, text: str) -> None:
         """Say that nothing came of it."""
         self._failed = True
         self.say(text)
+
+    def _show(self) -> None:
+        view = self._view()
+        self._handle.update(view)
 
     def _view(self) -> ReportView:
         return ReportView(

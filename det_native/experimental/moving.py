@@ -40,7 +40,7 @@ def move(source: Source, experiment_id: int | str, place: str, config: Any, mast
     loaded = load_config({**changed, "name": wanted.config.get("name") or detail.name}, framework=detail.framework)
     folder = Path(tempfile.mkdtemp(prefix="det-native-move-"))
     try:
-        bundle = for_master(_bundle(source, manifest, detail, folder), master_url)
+        bundle = for_master(_bundle(source, manifest, folder), master_url)
         shown = show_report(bundle.report)
         shown.say("Asking the master ...")
         session = connect(master_url, framework=detail.framework)
@@ -54,7 +54,7 @@ def move(source: Source, experiment_id: int | str, place: str, config: Any, mast
     return moved
 
 
-def _bundle(source: LocalSource, manifest: BundleManifest, detail: rest.ExperimentDetail, folder: Path) -> Bundle:
+def _bundle(source: LocalSource, manifest: BundleManifest, folder: Path) -> Bundle:
     """Return the program as it is sent, with its contents in files of `folder`."""
     contents: dict[Sha256, Path | bytes] = {}
     for sha256 in manifest.hashes():

@@ -208,11 +208,11 @@ def complete_for_fit(settings: Settings, call: Any, *, warn: bool = True) -> Exp
     """
     with working_directory.inside(settings.context_dir):  # counting the batches may read data
         fills = call.configuration_fills()
-    assumed = call.assumed
+    assumed, on_several = call.assumed, trains_on_several(settings, call.framework)
     loaded = load_config(
         settings.config,
         local=settings.place.local,
-        processes=trains_on_several(settings, call.framework),
+        processes=on_several,
         fills={path: value for path, value in fills.items() if path not in assumed},
         defaults={path: value for path, value in fills.items() if path in assumed},
         framework=call.framework,

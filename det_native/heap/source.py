@@ -7,8 +7,6 @@ Bytecode would not do: CPython 3.11 and later emit other code for ``torch.relu()
 from __future__ import annotations
 
 import ast
-import base64
-import binascii
 import functools
 import hashlib
 import linecache
@@ -17,10 +15,6 @@ from dataclasses import dataclass, field
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef
 _Span = tuple[tuple[int, int], tuple[int, int]]
-
-# What ``marshal.dumps`` writes first for a code object, as it stands or to be referred to.
-_MARSHALLED_CODE = (b"c", b"\xe3")
-_SHORTEST_CODE = 40  # bytes; every code object has more
 
 
 @functools.lru_cache(maxsize=4096)
@@ -46,20 +40,6 @@ def signature_digest(code: types.CodeType) -> str:
 
 def _digest(text: str) -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-
-
-def is_marshalled_code(text: str) -> bool:
-    """Whether a text of a configuration is a code object, marshalled and in base64.
-
-    Keras writes lambdas so. Such a text has the file's name in it and differs from process to process.
-    """
-    if len(text) < _SHORTEST_CODE:
-        return False
-    try:
-        content = base64.b64decode("".join(text.split()), validate=True)
-    except (binascii.Error, ValueError):
-        return False
-    return content.startswith(_MARSHALLED_CODE) and len(content) >= _SHORTEST_CODE
 
 
 @dataclass

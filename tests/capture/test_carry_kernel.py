@@ -327,20 +327,6 @@ def test_a_seeded_generator_draws_again(kernel: Kernel, replayed: Replayed, gene
     assert replayed(program, "x.tolist()") == kernel.live("x.tolist()")
 
 
-@pytest.mark.parametrize(
-    ("setting", "said"),
-    [
-        ("np.set_printoptions(precision=3)", "np.set_printoptions(...)"),
-        ("with open(os.devnull):\n    np.setbufsize(16384)", "np.setbufsize(...)"),
-    ],
-)
-def test_a_row_says_what_a_slow_cell_does_to_a_library(kernel: Kernel, setting: str, said: str) -> None:
-    kernel.run("import os, shelve\nimport numpy as np\nfrom shelve import Shelf")
-    slowly(kernel, f"{setting}\nx = [1]")
-    note = found(kernel, "x").row("cell [3]").note
-    assert note.endswith(f"what it does there is not done: {said}")
-
-
 # Each sets another value: the class keeps it in a kernel that the tests share.
 @pytest.mark.parametrize("setting", ["setattr(Shelf, 'zz', 4)", "shelve.Shelf.zz = int('5')", "Shelf.zz = int('6')"])
 def test_a_slow_cell_that_sets_an_attribute_of_a_librarys_class_runs_again(

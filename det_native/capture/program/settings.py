@@ -76,35 +76,6 @@ def _names_in(source: str) -> frozenset[str]:
     return read.union(node.id for node in (nodes_of(source) if statements else ()) if isinstance(node, ast.Name))
 
 
-def done_for_effect(source: str, modules: Collection[str], standard: Collection[str] = ()) -> tuple[str, ...]:
-    """Return what a cell does to libraries by calls, whatever that may be: it is not done if the cell stays behind.
-
-    Parameters
-    ----------
-    source : str
-    modules : collection of str
-        Names of modules, and of classes of libraries.
-    standard : collection of str
-        Those of them that are Python's own: calls of these move files, wait and print. What is set in one counts.
-    """
-    called = {*modules}.difference(standard)
-    found: dict[str, None] = {}
-    waiting: list[ast.AST] = [statement for statement, _ in _statements(source)]
-    while waiting:
-        node = waiting.pop(0)
-        if isinstance(node, _CODE):
-            continue
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-            call = node.value
-            if any(_root(part) in called for part in (call.func, *call.args)):
-                found[f"{ast.unparse(call.func)}(...)"] = None
-        elif isinstance(node, ast.Assign) and any(isinstance(part, _WORK) for part in ast.walk(node.value)):
-            targets = (one for one in node.targets if isinstance(one, ast.Attribute | ast.Subscript))
-            found |= {ast.unparse(one): None for one in targets if _root(one) in modules}
-        waiting += [one for one in ast.iter_child_nodes(node) if isinstance(one, ast.stmt)]
-    return tuple(found)
-
-
 @lru_cache(maxsize=1024)
 def _statements(source: str) -> tuple[tuple[ast.stmt, Reads], ...]:
     """Return the statements of a cell, each with what it does with names."""
