@@ -9,6 +9,7 @@ import uuid
 from typing import Any
 
 _DAY = 86_400.0
+_LEAST_CLOCK = 600.0  # of a stopwatch; fewer seconds may be a setting
 #: How long ago a program may have read a clock.
 _DAYS = 60
 # How dates are written, as digits.
@@ -26,6 +27,9 @@ def is_own_value(value: Any) -> bool:
     if isinstance(value, datetime.date):
         return -_DAYS <= (value - datetime.date.today()).days <= 1
     if type(value) in (int, float):
+        is_of_stopwatch = type(value) is float and value > _LEAST_CLOCK and not value.is_integer()
+        if is_of_stopwatch and abs(value - time.perf_counter()) < _DAY:
+            return True
         return value in (os.getpid(), os.getppid()) or any(_is_recent(value / unit) for unit in _PER_SECOND)
     return isinstance(value, uuid.UUID)
 

@@ -161,6 +161,11 @@ class Table:
         for key, obj in self._shown.items():
             self.entries[key] = self.entries[key]._replace(text=words[id(obj)])
 
+    def value(self, key: str) -> Any:
+        """Return the plain value that an entry is about."""
+        number, label = self.holders[key]
+        return self.snapshot.held(number)[label]
+
     def _find_places(self) -> None:
         snapshot, places, keys = self.snapshot, self._places, self._keys
         for number in range(snapshot.first, len(snapshot.objects)):

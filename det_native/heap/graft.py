@@ -73,6 +73,8 @@ class _Graft:
         self._replaced: dict[int, int] = {}
         #: By identity of an object of theirs: what is in its place in the end, where that is not itself.
         self._stands: dict[int, Any] = {}
+        #: Identities of objects of theirs that stand for none of ours.
+        self._new: set[int] = set()
         self._made_again: list[int] = []
         #: Identities of new objects that lack something.
         self._incomplete: set[int] = set()
@@ -92,17 +94,22 @@ class _Graft:
             if ATOMS.issuperset(map(type, theirs.children[number])):
                 continue
             for label, child in theirs.held(number).items():
-                inner, counterpart = theirs.numbers.get(id(child)), ours.child(same, label)
+                inner = None if type(child) in ATOMS else theirs.numbers.get(id(child))
                 if type(child) is Missing:
                     self._keep(same, label, child)
-                elif inner is None or inner in matches or counterpart is None or counterpart in taken:
                     continue
-                elif self._are_alike(counterpart, inner):
+                counterpart = None if inner is None or inner in matches else ours.child(same, label)
+                if inner is None or counterpart is None or counterpart in taken:
+                    continue
+                if self._are_alike(counterpart, inner):
                     matches[inner] = counterpart
                     taken.add(counterpart)
                     pairs.append(inner)
-        for number, same in matches.items():
-            self._stands[id(theirs.objects[number])] = ours.objects[same]
+        for number, obj in enumerate(theirs.objects):
+            if number in matches:
+                self._stands[id(obj)] = ours.objects[matches[number]]
+            else:
+                self._new.add(id(obj))
 
     def _are_alike(self, ours: int, theirs: int) -> bool:
         kinds = self._ours.kinds[ours], self._theirs.kinds[theirs]
@@ -124,6 +131,7 @@ class _Graft:
                 if same is not None and not self._can_be_written(number, same):
                     self._replaced[number] = self._matches.pop(number)
                     del self._stands[id(theirs.objects[number])]
+                    self._new.add(id(theirs.objects[number]))
                     same = None
                 if same is None and id(theirs.objects[number]) not in self._stands:
                     self._point_to_ours(number)
@@ -186,7 +194,7 @@ class _Graft:
         if WHOLE in labels and not _has_reads(ours, same):
             return self._mapped(children), facts
         before = ours.children[same], ours.facts[same]
-        if not labels and ATOMS.issuperset(map(type, children)):
+        if not labels and self._new.isdisjoint(map(id, children)):
             return before
         wanted = theirs.held(number)
         held = [*zip(ours.labels_of(same), before[0], strict=True)]
@@ -204,9 +212,9 @@ class _Graft:
     def _is_replaced(self, holder: int, label: Any, child: Any) -> bool:
         """Whether a label leads on this side to an object that cannot take the state of the other side's."""
         inner, held = self._theirs.numbers.get(id(child)), self._ours.child(holder, label)
-        if inner is None or inner in self._matches or held is None or self._theirs.kinds[inner].stays:
+        if inner is None or held is None or id(child) not in self._new or id(child) in self._incomplete:
             return False
-        if id(child) in self._incomplete:
+        if self._theirs.kinds[inner].stays:
             return False
         return held in (self._only or ()) or self._replaced.get(inner) == held
 

@@ -112,13 +112,14 @@ class Comparison:
         """Give the call the notebook's state where it differs; return what is right now, and what is not."""
         if not self._found:
             return [], self._only_one_side
-        before = {key: [*self._say(key)] for key in self._found}
-        theirs = self._notebooks_table() if self._proof.inputs is not None else None
+        theirs = self._notebooks_table()
+        before = {key: [*self._say(key, theirs)] for key in self._found}
         if theirs is not None:
-            before = {key: [*self._say(key, theirs)] for key in self._found}
-            complete = [key for key in self._found if self._has_travelled(key, theirs)]
             only: dict[int, set[Any]] = {}
-            for key in complete:
+            for key in self._found:
+                came, there = theirs.entries.get(key), self._there[key]
+                if came is None or (came.cls, came.exact) != (there.cls, there.exact):
+                    continue  # it did not come as it was
                 for number in self._here.numbers.get(key, ()):
                     only.setdefault(number, set()).add(WHOLE)
                 if key in self._here.holders:
@@ -157,15 +158,11 @@ class Comparison:
             yield Difference(part, part, several[0].name, several[0].role, sides, there.cls, several[0].value, drawn)
             self.early |= {part} if all(difference.title in self.early for difference in several) else set()
 
-    def _notebooks_table(self) -> Table:
-        assert self._proof.inputs is not None
+    def _notebooks_table(self) -> Table | None:
+        if self._proof.inputs is None:
+            return None
         given, names = unpack_roots(self._read_blob(self._proof.inputs.sha256), self._place)
         return Table(given, names, folder=self._folder)
-
-    def _has_travelled(self, key: str, theirs: Table) -> bool:
-        """Whether an object came here as it was."""
-        came, there = theirs.entries.get(key), self._there[key]
-        return came is not None and (came.cls, came.exact) == (there.cls, there.exact)
 
     def _assign(self) -> None:
         """Have the call and the program's variables take other objects for those that could not be changed."""
@@ -194,7 +191,7 @@ class Comparison:
             for other, here in self._found.values()
         )
 
-    def _say(self, key: str, theirs: Table | None = None) -> Iterator[Difference]:
+    def _say(self, key: str, theirs: Table | None) -> Iterator[Difference]:
         there, here = self._found[key]
         role = self._role(there)
         name = self._names.get(there.part) or there.part.partition(", read by ")[0] * (role == "variable")
@@ -218,7 +215,7 @@ class Comparison:
     def _value(self, key: str) -> Any:
         snapshot = self._here.snapshot
         if key in self._here.holders:
-            return _held(self._here, key)
+            return self._here.value(key)
         number = self._here.numbers[key][0]
         parent = snapshot.parents[number]
         return snapshot.objects[parent if snapshot.kinds[parent].is_whole else number]
@@ -226,7 +223,7 @@ class Comparison:
     def _differing_values(self, key: str, theirs: Table) -> Iterator[tuple[str | None, Any, Any]]:
         """Yield the plain values in an object that differ: the way to each, what is here, and what the notebook has."""
         if key in self._here.holders and key in theirs.holders:
-            yield "", _held(self._here, key), _held(theirs, key)
+            yield "", self._here.value(key), theirs.value(key)
         if key not in theirs.numbers or key not in self._here.numbers:
             return
         mine, other = self._here.snapshot, theirs.snapshot
@@ -259,12 +256,6 @@ class Comparison:
 def _entry(fields: list[Any]) -> Entry:
     entry = Entry(*fields)
     return entry._replace(rounding=(entry.rounding[0], entry.rounding[1]))
-
-
-def _held(table: Table, key: str) -> Any:
-    """Return the plain value that an entry is about."""
-    number, label = table.holders[key]
-    return table.snapshot.held(number)[label]
 
 
 def _is_drawn(here: Any, there: Any) -> bool:
