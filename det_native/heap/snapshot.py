@@ -189,7 +189,7 @@ class Snapshot:
     def class_name(self, number: int) -> str:
         """Return the class that an object had, for a check that both processes mean the same."""
         # Of what stays, the class may differ: tqdm.auto chooses one by whether a notebook shows the bar.
-        return self.kinds[number].stays or full_name(self.classes[number])
+        return self.kinds[number].stays or self.kinds[number].named or full_name(self.classes[number])
 
     def fingerprint(self, number: int, *, exact: bool) -> str:
         """Return what tells an object's own state, as it was, from another."""

@@ -12,13 +12,13 @@ import struct
 import types
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import filterfalse
 from typing import Any
 
 from det_native.heap.edges import (
     ATOMS,
     BY_NAME,
     FALLBACK,
+    OF_DET_NATIVE,
     UNSEEN,
     Alike,
     Difference,
@@ -26,6 +26,7 @@ from det_native.heap.edges import (
     NamedKind,
     ReadMemory,
     State,
+    kind_of,
     write_new,
 )
 from det_native.heap.ownership import CAN_GO_ON, is_users
@@ -62,7 +63,8 @@ class AttributesKind(NamedKind):
     def glance(self, obj: Any, read: ReadMemory) -> State:
         cls: Any = type(obj)
         attributes = AttributesKind.read(self, obj) if slots_of(cls) else _attributes_of(obj)
-        names = [*filterfalse(self._uncompared.__contains__, attributes)]
+        uncompared = self._uncompared
+        names = [n for n, v in attributes.items() if n not in uncompared and kind_of(v) is not OF_DET_NATIVE]
         return [*map(attributes.__getitem__, names)], tuple(names)
 
     def read(self, obj: Any) -> dict[str, Any]:

@@ -199,6 +199,7 @@ BY_NAME |= {
         reduce=_reduced_variable,
         glance=_look,
         fixed=2,
+        named="tensorflow.Variable",  # one that a compiled function makes is of another class
     ),
     # Nobody changes a tensor: another one takes its place.
     "tensorflow.python.framework.ops.EagerTensor": SimpleKind(
