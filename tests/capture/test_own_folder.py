@@ -41,7 +41,7 @@ def bundle_of(
     if value:
         content = value.replace("HERE", str(folder)).encode()
         capture.values = [CapturedValue("out", "objects", content, 0, "str")]
-    request = Request("keras", "fit", None, (), (), (), context, None, False)
+    request = Request("keras", "fit", context_dir=context)
     labelled = [(source, f"[{number}]") for number, source in enumerate(sources, 1)]
     words = [word.replace("HERE", str(folder)) for word in arguments]
     add_files(capture, labelled, request, [context or folder, folder], folder, arguments=words)

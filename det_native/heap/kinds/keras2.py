@@ -44,7 +44,7 @@ _OF_ITS_USE = frozenset(
         *("_name", "name", "_keras_api_names", "_keras_api_names_v1", "_build_input_shape", "_jit_compile"),
         "_type_spec",
         *("input_names", "output_names", "_output_names", "_feed_input_names", "_feed_output_names", "_network_nodes"),
-        *("_call_result", "_saved_model_inputs_spec"),
+        *("_call_result", "_saved_model_inputs_spec", "_auto_config"),
         *("_saved_model_arg_spec", "_feed_input_shapes", "_layout_map"),
     ]
 )

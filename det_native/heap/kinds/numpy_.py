@@ -200,6 +200,7 @@ BY_NAME |= {
     "numpy.ndarray": with_attributes(ArrayKind()),
     "numpy.generic": VALUE,
     "numpy.dtype": VALUE,
+    "numpy.ufunc": VALUE,
     "numpy.random._generator.Generator": _stream(
         lambda stream: stream.bit_generator.state, lambda stream, state: setattr(stream.bit_generator, "state", state)
     ),
