@@ -148,7 +148,8 @@ class _Lookups(NamedTuple):
     names: Collection[str]
 
     def of(self, name: str) -> list[str]:
-        return sorted(self.by_text.get(name, frozenset()) | self.in_values.get(name, frozenset()))
+        # Names of attributes are among those of code: text tells them apart.
+        return sorted(self.by_text[name] if name in self.by_text else self.in_values.get(name, ()))
 
 
 def _reads(code: Reads, lookups: _Lookups, texts: frozenset[str]) -> dict[str, Read]:
