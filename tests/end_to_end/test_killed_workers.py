@@ -39,7 +39,7 @@ def test_the_end_is_the_same_bit_for_bit(kernel: Kernel, torch_end: Any, cluster
     told = str(experiment.logs())
     assert told.count("killed by signal 9") == 2
     measured = [row["time"] for row in experiment.trials[0].metrics("system")]
-    assert len(measured) > 3
+    assert len(measured) >= 2  # each of four starts measures as long as it lives, however short that is
     assert measured == sorted(set(measured))
     for place in ("continues from the beginning.", "at batch 6.", "at batch 13."):
         assert place in told
