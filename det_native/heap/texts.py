@@ -9,6 +9,8 @@ import tempfile
 from typing import Any
 
 _COUNTED_NAME = re.compile(r"_\d+(?=['/:])")
+#: Devices of a machine, as libraries write them: each process has its own.
+_DEVICE = re.compile(r"(?i)(?:/?device:|/)?(?:cpu|gpu|cuda|mps|xpu)(?::\d+)?")
 _LONGEST_PATH = 4_096  # characters; a longer text is data
 
 
@@ -29,7 +31,7 @@ class Texts:
         if isinstance(value, pathlib.PurePath):
             return f"path {self._of_text(str(value))}"
         if cls.__module__ == "torch" and cls.__name__ == "device":
-            return f"device {'' if value.type in ('cpu', 'cuda', 'mps', 'xpu') else value.type}"
+            return self._of_text(str(value))
         if cls in (set, frozenset):
             return repr(sorted(map(self.of, value)))
         if cls in (tuple, list):
@@ -47,6 +49,8 @@ class Texts:
     def _of_text(self, text: str) -> str:
         if len(text) > _LONGEST_PATH:
             return repr(text)
+        if _DEVICE.fullmatch(text):
+            return "device"
         if os.path.isabs(text) and "\n" not in text:
             for folder in self._folders:
                 if text == folder or text.startswith(f"{folder}{os.sep}"):

@@ -18,6 +18,7 @@ from contextlib import suppress
 from functools import cached_property, partial, reduce
 from typing import Any, TypeVar
 
+from det_native.errors import BundleCheckError
 from det_native.heap.compare import Table
 from det_native.heap.edges import OF_DET_NATIVE, Kind, Missing, full_name, kind_of, write_new
 from det_native.heap.graft import graft_names
@@ -35,6 +36,8 @@ T = TypeVar("T")
 
 #: Called with each object that is pickled: what is pickled in its place, of code where the receiver has it, or None.
 Look = Callable[[Any], Any]
+#: What stored values begin with: earlier versions wrote another format.
+_FORMAT = b"det_native values 2\n"
 #: The method by which an object of det_native's own travels, else than it is pickled.
 TRAVELS = "_det_travels"
 _NUMBERS = frozenset({int, float, bool, complex, type(None)})
@@ -205,7 +208,8 @@ def write_values(
     """
 
     def write() -> tuple[T, Sequence[tuple[Any, str]]]:
-        into = output()
+        into: Any = output()
+        into.write(_FORMAT)
         pickler = ValuePickler(into, values, look, only_state=bool(only_state))
         pickler.dump_all((sorted(only_state), dict(values)))
         return into, [(obj, what) for obj, what, _ in pickler.missing]
@@ -228,7 +232,9 @@ class ValueUnpickler(HeapUnpickler):
     def __init__(
         self, content: bytes, names: Mapping[str, Any], place: Callable[[str], str], *, guards: bool = False
     ) -> None:
-        super().__init__(io.BytesIO(content), Snapshot({}), reopen=False)
+        stream = io.BytesIO(content)
+        stream.seek(len(_FORMAT) if content.startswith(_FORMAT) else 0)
+        super().__init__(stream, Snapshot({}), reopen=False)
         self._names, self._place, self._guards = names, place, guards
 
     def persistent_load(self, reference: Any) -> Any:
@@ -269,7 +275,17 @@ def read_values(
         Of the program, with its classes and functions.
     place : callable
         Gives the path that is used here instead of one.
+
+    Raises
+    ------
+    BundleCheckError
+        If an earlier version has written them.
     """
+    if not content.startswith(_FORMAT):
+        raise BundleCheckError(
+            "The values of this experiment were stored by an earlier version of det_native: submit the training again.",
+            (),
+        )
     only_state, values = _at_any_depth(lambda: ValueUnpickler(content, names, place).load_all())
     return only_state, values
 
