@@ -108,7 +108,7 @@ class InputCheck:
         except Exception as error:  # noqa: BLE001 (objects of the user's may raise anything; the training begins)
             logger.warning("Names that cells made are the worker's own: %s", short(error))
             return
-        rows = [self._text_row(slot, value) for slot, value in changed[:_MOST_LINES]]
+        rows = [*{slot.name: self._text_row(slot, value) for slot, value in reversed(changed)}.values()][-_MOST_LINES:]
         for row in rows:
             logger.info("%s: %s.", row.what, row.note)
         if rows:
@@ -168,7 +168,7 @@ class InputCheck:
             logger.warning("%s", text)
             self._add_rows([self._row(difference, _DIFFERS, difference.text) for difference in found])
             return
-        raise InputDiffersError(text, advice(found, self._program, self._title))
+        raise InputDiffersError(text, advice(found, self._program))
 
     def _row(self, difference: Difference, how: str, note: str) -> CaptureRow:
         made = self._made_in(difference.name)
