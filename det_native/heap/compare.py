@@ -27,6 +27,7 @@ _SPECIAL: dict[type, Kind] = {types.FunctionType: _READING, types.GeneratorType:
 #: Stands for a text that must not be shown, nor sent.
 SECRET = "a text that looks like a secret"
 _REST = "rest of "
+_ARRAYS = ("ndarray", "Storage", "Tensor", "Variable", "DataFrame", "Series", "Dataset", "Parameter")
 
 
 class Entry(NamedTuple):
@@ -432,3 +433,8 @@ def differences(there: Mapping[str, Entry], here: Mapping[str, Entry]) -> Iterat
         other = here.get(key)
         if other is not None and differs(entry, other):
             yield key, entry, other
+
+
+def is_array(cls: str) -> bool:
+    """Whether a class, by its full name, is of arrays or tables."""
+    return any(word in cls for word in _ARRAYS)

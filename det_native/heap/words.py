@@ -19,7 +19,7 @@ def describe(value: Any) -> str:
         kind = value.dtype
         return f"{_sizes(shape)} {getattr(kind, 'name', str(kind)).removeprefix('torch.')}{_mean(value)}"
     if shape is not None and hasattr(value, "columns"):
-        return f"table of {shape[0]:,} rows and {shape[1]} columns{_mean_of_table(value)}"
+        return f"table of {shape[0]:,} rows and {shape[1]} columns"
     if isinstance(value, list | tuple | set | frozenset | dict):
         inner = [describe(one) for one in itertools.islice(value.values() if isinstance(value, dict) else value, 3)]
         return f"{type(value).__name__} of {len(value):,}" + (f": {'; '.join(inner)}" if inner else "")
@@ -62,14 +62,6 @@ def _mean(value: Any) -> str:
         return ""
 
 
-def _mean_of_table(table: Any) -> str:
-    try:
-        numbers = table.iloc[:100_000].mean(numeric_only=True)
-        return f", means {', '.join(f'{one:.5g}' for one in list(numbers)[:3])}" if len(numbers) else ""
-    except Exception:  # noqa: BLE001 (a mean is only for the reader)
-        return ""
-
-
 def _size(value: Any) -> int | None:
     try:
         return len(value)
@@ -83,9 +75,6 @@ def _inner(data: Any) -> str:
     if elements is not None and not callable(elements):
         return f" ({describe(elements)})"
     held = vars(data) if isinstance(getattr(data, "__dict__", None), dict) else {}
-    arrays = [one for value in held.values() for one in (value if isinstance(value, tuple | list) else (value,))[:4]]
-    found = [describe(one) for one in itertools.islice(filter(_is_array, arrays), 3)]
-    numbers = next((value for name, value in held.items() if name == "indices"), None)
-    if not found and isinstance(numbers, list | tuple) and numbers:
-        found = [f"rows {', '.join(map(str, numbers[:4]))}, ..."]
-    return f" ({'; '.join(found)})" if found else ""
+    parts = [part for value in held.values() for part in (value if isinstance(value, tuple | list) else (value,))[:4]]
+    arrays = [describe(array) for array in itertools.islice(filter(_is_array, parts), 3)]
+    return f" ({'; '.join(arrays)})" if arrays else ""

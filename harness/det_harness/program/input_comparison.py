@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from det_harness.program.input_difference import Difference, is_array
-from det_native.heap.compare import Entry, Table, differences, differs, is_rounding
+from det_harness.program.input_difference import Difference
+from det_native.heap.compare import Entry, Table, differences, differs, is_array, is_rounding
 from det_native.heap.edges import NamedKind, is_same_child, is_value
 from det_native.heap.graft import WHOLE, graft_snapshot
 from det_native.heap.kinds.functions import is_read
