@@ -39,8 +39,6 @@ class Comparison:
 
     Attributes
     ----------
-    rounded : list of str
-        What differs only in last digits.
     early : set of str
         Of what differs, what was there when ``init()`` was called.
     """
@@ -70,7 +68,6 @@ class Comparison:
         #: The differing addresses that are looked at, with both sides.
         self._found: dict[str, tuple[Entry, Entry]] = {}
         self._only_one_side: list[Difference] = []
-        self.rounded: list[str] = []
         self.early: set[str] = set()
 
     def _table(self, inputs: dict[str, Input]) -> Table:
@@ -83,11 +80,9 @@ class Comparison:
         Where a training continues, it has the weights of its checkpoint.
         """
         for key, there, here in differences(self._there, self._here.entries):
-            if not (is_exact or key in self._early_keys):
+            if is_rounding(there, here) or not (is_exact or key in self._early_keys):
                 continue
-            if is_rounding(there, here):
-                self.rounded.append(there.title)
-            elif is_fresh or self._role(there) != "weights":
+            if is_fresh or self._role(there) != "weights":
                 self._found[key] = there, here
                 self.early |= {there.title, self._title(there)} if key in self._early_keys else set()
         if is_exact:
