@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from det_native.capture.bindings import star_names
 from det_native.capture.calls import cell_line
 from det_native.capture.execution import Execution, Facts
 from det_native.capture.failure import Divided, divide
 from det_native.capture.log import ExecutionLog, LoggedExecution
 from det_native.capture.reads import reads_of
-from det_native.capture.stars import star_names
 from det_native.capture.transform import Transformed, transform
 
 
