@@ -143,7 +143,8 @@ def test_what_stands_in_the_way_is_said_with_its_cell(
     screen: Screen, lab: Lab, master: MasterAnswers, keep: Keep
 ) -> None:
     before = len(master.get("/experiments"))
-    screen.open(notebook(lab, "refused", f"{IMPORTS}{SECRET}", TRIAL + "\n# api_key", CONFIG, CREATE))
+    keyed = TRIAL.replace("self.context = context", "self.context, self.key = context, api_key")
+    screen.open(notebook(lab, "refused", f"{IMPORTS}{SECRET}", keyed, CONFIG, CREATE))
     dialog = open_dialog(screen)
     accept(dialog).click()
     problem = dialog.locator(".det-Submit-problems li")
@@ -159,6 +160,7 @@ def test_what_stands_in_the_way_is_said_with_its_cell(
     for number, text, told in again.values():
         dialog.locator(".jp-Dialog-footer .jp-mod-reject").click()
         retype(screen, 0, IMPORTS)
+        retype(screen, 1, TRIAL)
         retype(screen, number, text)
         dialog = open_dialog(screen)
         accept(dialog).click()
@@ -182,7 +184,6 @@ def test_here_trains_in_the_kernel_by_the_palette(screen: Screen, lab: Lab, mast
     screen.page.keyboard.type("Submit notebook")
     screen.page.keyboard.press("Enter")
     dialog = read(screen)
-    expect(accept(dialog)).to_be_disabled()
     dialog.get_by_label("Here, in the kernel of this notebook").check()
     expect(dialog).to_contain_text("Runs 4 cells of this notebook in its kernel")
     expect(dialog.get_by_label("Slots for each trial")).to_be_disabled()

@@ -161,7 +161,7 @@ def test_a_failure_has_the_cell_as_the_notebook_shows_it(send: Send, numbers: Se
         "x, y = batch\n        loss", "x, y = batch\n        raise ValueError('bad batch')\n        loss"
     )
     sources = (SETUP, broken, CONFIG.replace('"name": "line"', '"max_restarts": 0'), CREATE, CREATE)
-    cells = [
+    cells: list[str | dict[str, Any]] = [
         {"id": f"id-{index}", "source": source, "execution_count": number, "executed": None, "tags": []}
         for index, (source, number) in enumerate(zip(sources, numbers, strict=True))
         if index != 3

@@ -223,7 +223,7 @@ describe('the choice', () => {
       [
         'On the cluster',
         'Here, in the kernel of this notebook',
-        'Slots for each trial',
+        'Slots for each trial (empty: as configured)',
         'Only test: one minimal loop of training, validation and checkpointing'
       ]
     );

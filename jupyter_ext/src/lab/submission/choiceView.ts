@@ -114,7 +114,6 @@ export class ChoiceView {
     this._slots.type = 'number';
     this._slots.min = '0';
     this._slots.step = '1';
-    this._slots.placeholder = 'as configured';
     this._slots.setAttribute('aria-describedby', 'det-choice-problem');
     this._slots.addEventListener('input', () => {
       this._onChoice({
@@ -125,7 +124,7 @@ export class ChoiceView {
       'label',
       'det-Choice-slots',
       {},
-      'Slots for each trial ',
+      'Slots for each trial (empty: as configured) ',
       this._slots,
       this._slotsOf
     );
