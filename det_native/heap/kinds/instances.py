@@ -18,6 +18,7 @@ from det_native.heap.edges import (
     ATOMS,
     BY_NAME,
     FALLBACK,
+    KIND_OF_CLASS,
     OF_DET_NATIVE,
     UNSEEN,
     Alike,
@@ -63,8 +64,12 @@ class AttributesKind(NamedKind):
     def glance(self, obj: Any, read: ReadMemory) -> State:
         cls: Any = type(obj)
         attributes = AttributesKind.read(self, obj) if slots_of(cls) else _attributes_of(obj)
-        uncompared = self._uncompared
-        names = [n for n, v in attributes.items() if n not in uncompared and kind_of(v) is not OF_DET_NATIVE]
+        uncompared, kinds = self._uncompared, KIND_OF_CLASS
+        names = [
+            name
+            for name, value in attributes.items()
+            if name not in uncompared and (kinds.get(type(value)) or kind_of(value)) is not OF_DET_NATIVE
+        ]
         return [*map(attributes.__getitem__, names)], tuple(names)
 
     def read(self, obj: Any) -> dict[str, Any]:
