@@ -5,22 +5,22 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import socket
 import warnings
 import weakref
 import zlib
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from det_native.capture.log import current_log
 from det_native.capture.secrets import looks_secret
 from det_native.experimental.early_contents import EarlyContents
-from det_native.heap.clock_values import is_drawn, slots_of_program
 from det_native.heap.compare import Table
 from det_native.heap.pickling import short
 from det_native.heap.roots import roots_of_call
+from det_native.heap.slots import slots_of_program
 from det_native.heap.values import pack_roots, pack_whole
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.proof import CallProof, Input, ProofBlob
@@ -28,7 +28,7 @@ from det_native.schema.proof import CallProof, Input, ProofBlob
 #: Bytes of values that travel for the case that the worker makes others, of all together.
 VALUES_LIMIT = 8 << 20
 
-_MOST_CLOCK_VALUES = 1_000
+_MOST_TEXTS = 2_000
 _OF_MODEL = ("weights", "layers", "optimizer", "loss", "metrics")
 
 # Identities are compared: what a user's class says of equality is no matter.
@@ -79,9 +79,9 @@ def proof_of(
     except Exception as error:  # noqa: BLE001 (a user's model or data may raise anything)
         sentences = [f"What reaches the training is not compared: {short(error)}."]
     try:
-        blobs |= _clock_values(here)
+        blobs |= _texts_of_program(str(here))
     except Exception as error:  # noqa: BLE001 (likewise)
-        warnings.warn(f"Names made by clocks are the worker's own: {short(error)}.", stacklevel=2)
+        warnings.warn(f"Names that cells made are the worker's own: {short(error)}.", stacklevel=2)
     noted = {
         name: ProofBlob(sha256=hashlib.sha256(content).hexdigest(), size=len(content))
         for name, content in blobs.items()
@@ -91,7 +91,7 @@ def proof_of(
         seed=environment.trial_seed,
         table=noted.get("table"),
         inputs=noted.get("inputs"),
-        clock=noted.get("clock"),
+        texts=noted.get("texts"),
         sentences=tuple(sentences),
     )
     return NotedInputs(proof, {noted[name].sha256: content for name, content in blobs.items()})
@@ -121,26 +121,15 @@ def _blobs(
     return blobs, table.not_compared
 
 
-def _clock_values(folder: Path) -> dict[str, bytes]:
-    """Return what the notebook has made from a clock or from entropy, but for secrets: values, folders, its machine."""
+def _texts_of_program(folder: str) -> dict[str, bytes]:
+    """Return texts, paths, moments and large numbers of the program, but for secrets, by what leads to them."""
     environment = frozenset(os.environ.values())
-    values: dict[str, Any] = {}
-    folders: dict[str, None] = {}
-    for slot in slots_of_program():
-        value, text = slot.value, str(slot.value)
-        if len(values) == _MOST_CLOCK_VALUES:
-            break
-        if is_drawn(value, str(folder)) and text not in environment and not looks_secret(text, slot.path):
-            values[slot.path] = value
-            folders |= {place: None for place in [_folder_of(text, folder)] if isinstance(value, str | Path) and place}
-    noted = pack_whole((values, [*folders], socket.gethostname()), VALUES_LIMIT, folder=str(folder))
-    return {"clock": noted} if values and noted else {}
-
-
-def _folder_of(path: str, folder: Path) -> str:
-    """Return the folder that a path leads to, or its parent; relative to the notebook's, empty if it is not in that."""
-    place = next((Path(place).resolve() for place in (path, os.path.dirname(path)) if os.path.isdir(place)), folder)
-    return place.relative_to(folder).as_posix() if folder in place.parents else ""
+    slots = ((slot, str(slot.value)) for slot in islice(slots_of_program(), _MOST_TEXTS))
+    values = {
+        slot.path: slot.value for slot, text in slots if text not in environment and not looks_secret(text, slot.path)
+    }
+    noted = pack_whole(values, VALUES_LIMIT, folder=folder)
+    return {"texts": noted} if values and noted else {}
 
 
 def _name_of(value: Any) -> str:

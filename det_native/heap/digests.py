@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import math
+import sys
 from typing import Any
 
 _BLOCK = 4 << 20
@@ -37,3 +39,15 @@ def changed_blocks(data: Any, before: tuple[str, ...], now: tuple[str, ...]) -> 
     if len(places) * _BLOCK > _MOST:
         raise OverflowError(f"more than {_MOST >> 30} GB of it have changed")
     return [(place * _BLOCK, bytes(view[place * _BLOCK : (place + 1) * _BLOCK])) for place in places]
+
+
+def size_of(obj: Any) -> int:
+    """Return the bytes of an object, without those that it holds; 0 where nobody can tell."""
+    try:
+        size = getattr(obj, "nbytes", 0)
+        of_each = getattr(getattr(obj, "dtype", None), "size", None)
+        if not size and isinstance(of_each, int):  # a variable of TensorFlow
+            size = math.prod(int(length or 0) for length in obj.shape) * of_each
+        return max(int(size() if callable(size) else size), sys.getsizeof(obj))
+    except Exception:  # noqa: BLE001 (an object of the user's may raise anything)
+        return 0

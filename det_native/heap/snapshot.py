@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from det_native.heap import kinds as _kinds  # noqa: F401 (fills the table)
+from det_native.heap.digests import size_of
 from det_native.heap.edges import (
     ATOMS,
     KEPT,
@@ -32,13 +33,6 @@ _OF_A_MODULE = re.compile(r"\._(?:modules|parameters|buffers)\['([^']*)'\]")
 _SLOW_S = 20.0
 #: Objects that are compared: a million take 1.8 s and 300 MB. What lies beyond are the records of large data sets.
 MOST_OBJECTS = 1_000_000
-
-
-def _bytes_of(obj: Any) -> int:
-    try:
-        return int(getattr(obj, "nbytes", 0))
-    except Exception:  # noqa: BLE001 (an object of the user's may raise anything)
-        return 0
 
 
 def as_written(path: str) -> str:
@@ -140,7 +134,7 @@ class Snapshot:
             kind = by_class.get(cls) or kind_of(child)
             if kind is VALUE:
                 continue
-            if most is not None and kind.is_whole and _bytes_of(child) > most:
+            if most is not None and kind.is_whole and size_of(child) > most:
                 kind = KEPT
             numbers[id(child)] = count
             count += 1

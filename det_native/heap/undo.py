@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import math
-import sys
 from typing import Any
 
+from det_native.heap.digests import size_of
 from det_native.heap.snapshot import Snapshot
 
 #: Bytes of an array of which a copy is kept.
@@ -36,12 +35,3 @@ class Copies:
                     kind.write_state(obj, *before, content)
                 elif kind.in_place:
                     kind.write_state(obj, *kind.difference(obj, now, before, lambda child: False))
-
-
-def size_of(obj: Any) -> int:
-    """Return the bytes of an object, without those that it holds."""
-    size = getattr(obj, "nbytes", 0)
-    of_each = getattr(getattr(obj, "dtype", None), "size", None)
-    if not size and isinstance(of_each, int):  # a variable of TensorFlow
-        size = math.prod(int(length or 0) for length in obj.shape) * of_each
-    return max(int(size() if callable(size) else size), sys.getsizeof(obj))

@@ -14,11 +14,12 @@ import sys
 import types
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
-from contextlib import suppress
 from functools import cached_property, partial, reduce
 from typing import Any, TypeVar
 
+from det_native.errors import BundleCheckError
 from det_native.heap.compare import Table
+from det_native.heap.digests import size_of
 from det_native.heap.edges import OF_DET_NATIVE, Kind, Missing, full_name, kind_of, write_new
 from det_native.heap.graft import graft_names
 from det_native.heap.kinds.functions import is_read
@@ -28,13 +29,14 @@ from det_native.heap.packing import Output
 from det_native.heap.pickling import PLAIN, HeapPickler, path_elsewhere
 from det_native.heap.snapshot import Snapshot
 from det_native.heap.stack import run_with_deep_stack
-from det_native.heap.undo import size_of
 from det_native.heap.unpacking import HeapUnpickler
 
 T = TypeVar("T")
 
 #: Called with each object that is pickled: what is pickled in its place, of code where the receiver has it, or None.
 Look = Callable[[Any], Any]
+#: What stored values begin with: earlier versions wrote another format.
+_FORMAT = b"det_native values 2\n"
 #: The method by which an object of det_native's own travels, else than it is pickled.
 TRAVELS = "_det_travels"
 _NUMBERS = frozenset({int, float, bool, complex, type(None)})
@@ -142,13 +144,13 @@ class ValuePickler(HeapPickler):
         views = [(obj, memory) for obj in reached.objects if (memory := _memory(obj)) is not None]
         sizes: Counter[int] = Counter()
         for view, memory in views:
-            sizes[id(memory)] += _bytes(view)
+            sizes[id(memory)] += size_of(view)
         holders = Counter(id(child) for children in reached.children for child in children if id(child) in sizes)
         only_views = Counter(id(memory) for _, memory in views)
         return {
             id(memory)
             for _, memory in views
-            if only_views[id(memory)] == holders[id(memory)] and 2 * sizes[id(memory)] <= _bytes(memory)
+            if only_views[id(memory)] == holders[id(memory)] and 2 * sizes[id(memory)] <= size_of(memory)
         }
 
 
@@ -166,11 +168,6 @@ def _memory(array: Any) -> Any:
 
 def _alone(tensor: Any) -> Any:
     return tensor.detach().clone().requires_grad_(tensor.requires_grad and tensor.is_leaf)
-
-
-def _bytes(array: Any) -> int:
-    size = array.nbytes
-    return int(size() if callable(size) else size)
 
 
 def part_of(model: Any, place: int) -> Any:
@@ -205,7 +202,8 @@ def write_values(
     """
 
     def write() -> tuple[T, Sequence[tuple[Any, str]]]:
-        into = output()
+        into: Any = output()
+        into.write(_FORMAT)
         pickler = ValuePickler(into, values, look, only_state=bool(only_state))
         pickler.dump_all((sorted(only_state), dict(values)))
         return into, [(obj, what) for obj, what, _ in pickler.missing]
@@ -228,7 +226,9 @@ class ValueUnpickler(HeapUnpickler):
     def __init__(
         self, content: bytes, names: Mapping[str, Any], place: Callable[[str], str], *, guards: bool = False
     ) -> None:
-        super().__init__(io.BytesIO(content), Snapshot({}), reopen=False)
+        stream = io.BytesIO(content)
+        stream.seek(len(_FORMAT) if content.startswith(_FORMAT) else 0)
+        super().__init__(stream, Snapshot({}), reopen=False)
         self._names, self._place, self._guards = names, place, guards
 
     def persistent_load(self, reference: Any) -> Any:
@@ -269,7 +269,17 @@ def read_values(
         Of the program, with its classes and functions.
     place : callable
         Gives the path that is used here instead of one.
+
+    Raises
+    ------
+    BundleCheckError
+        If an earlier version has written them.
     """
+    if not content.startswith(_FORMAT):
+        raise BundleCheckError(
+            "The values of this experiment were stored by an earlier version of det_native: submit the training again.",
+            (),
+        )
     only_state, values = _at_any_depth(lambda: ValueUnpickler(content, names, place).load_all())
     return only_state, values
 
@@ -431,8 +441,7 @@ def _largest(snapshot: Snapshot, limit: int) -> list[Any]:
     sizes = []
     for obj, kind in zip(snapshot.objects, snapshot.kinds, strict=True):
         if kind.is_whole or hasattr(type(obj), "nbytes"):
-            with suppress(Exception):  # an object of the user's may raise anything
-                sizes.append((size_of(obj), obj))
+            sizes.append((size_of(obj), obj))
     total, dropped = sum(size for size, _ in sizes), []
     for size, obj in sorted(sizes, key=lambda pair: -pair[0]):
         if total <= limit:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 #: Of how inputs are read; what another version has noted would look like other inputs.
-VERSION = 9
+VERSION = 10
 
 # What an input is to the training; variables are those that functions read.
 Role = Literal["data", "weights", "layers", "optimizer", "loss", "metrics", "loader", "code", "callback", "variable"]
@@ -54,9 +54,8 @@ class CallProof(BaseModel):
         What is known of each object, see ``det_native.heap.compare``; None if nothing is.
     inputs : ProofBlob or None
         The objects themselves, for a worker that has made others; None if they are too large.
-    clock : ProofBlob or None
-        What the notebook has made by a clock or from entropy, see ``det_native.heap.clock_values``: it is put in place
-        of what a worker has made.
+    texts : ProofBlob or None
+        The notebook's texts, paths and moments, see ``det_native.heap.slots``: they are put in place of the worker's.
     sentences : tuple of str
         What cannot be compared, and why.
     """
@@ -68,7 +67,7 @@ class CallProof(BaseModel):
     seed: int
     table: ProofBlob | None = None
     inputs: ProofBlob | None = None
-    clock: ProofBlob | None = None
+    texts: ProofBlob | None = None
     sentences: tuple[str, ...] = ()
 
     @model_validator(mode="before")
@@ -83,4 +82,4 @@ class CallProof(BaseModel):
     @property
     def values(self) -> tuple[ProofBlob, ...]:
         """The blobs that belong to it."""
-        return tuple(blob for blob in (self.table, self.inputs, self.clock) if blob is not None)
+        return tuple(blob for blob in (self.table, self.inputs, self.texts) if blob is not None)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from det_native.capture.carry import pack
+from det_native.heap.compare import Entry, Table, differences
 from det_native.heap.values import AnotherBuildError, put_values
 
 pytestmark = pytest.mark.slow
@@ -92,3 +93,31 @@ def test_the_numbers_alone_go_into_a_model_of_the_same_build(keras: Any) -> None
     other = {**code, "model": code["Twice"]()}
     with pytest.raises(AnotherBuildError, match="model"):
         put_values(packed.encoded.content, other, {"model": True})
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+@pytest.mark.parametrize("form", ["sequential", "functional", "without an input"])
+def test_what_keras_makes_again_is_no_difference(keras: Any, form: str, in_place: bool) -> None:
+    def built() -> Any:
+        dense = keras.layers.Dense(2)
+        if form == "functional":
+            inputs = keras.Input((3,))
+            model = keras.Model(inputs, dense(keras.layers.Dropout(0.5)(inputs)))
+        else:
+            model = keras.Sequential([*([keras.Input((3,))] if form == "sequential" else []), dense])
+        model.compile("adam", "mse", metrics=["accuracy"])
+        return model
+
+    def table(model: Any) -> dict[str, Entry]:
+        return Table({"the model": model}).entries
+
+    model = _trained(built())
+    there = {"model": built()}
+    put_values(pack(["model"], {"model": model}).encoded.content, there, {"model": in_place})
+    other = there["model"]
+    assert [entry.title for _, entry, _ in differences(table(model), table(other))] == []
+    other.layers[-1].activation = keras.activations.relu
+    assert list(differences(table(model), table(other)))
+    other.layers[-1].activation = model.layers[-1].activation
+    other.layers[-1].kernel.assign_add([[1.0, 0.0]] * 3)
+    assert [entry.title for _, entry, _ in differences(table(model), table(other))] != []

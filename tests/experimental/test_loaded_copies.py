@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+import linecache
 import subprocess
 import sys
 import tempfile
@@ -190,16 +191,18 @@ class Net(Base):
 """
 
 
-def module_of(source: str, monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
+def module_of(source: str, monkeypatch: pytest.MonkeyPatch, file: str = "/nowhere/now.py") -> types.ModuleType:
     """Run a program as the module that this process has by its name."""
     module = types.ModuleType("det_program")
+    module.__file__ = file
     monkeypatch.setitem(sys.modules, "det_program", module)
-    exec(compile(source, "<cell [1]>", "exec"), vars(module))  # noqa: S102 (as a cell runs)
+    monkeypatch.setitem(linecache.cache, file, (len(source), None, source.splitlines(keepends=True), file))
+    exec(compile(source, file, "exec"), vars(module))  # noqa: S102 (as a cell runs)
     return module
 
 
 def test_a_replayed_model_is_one_of_the_class_that_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    replayed = module_of(PROGRAM, monkeypatch)
+    replayed = module_of(PROGRAM, monkeypatch, "/nowhere/then.py")
     here = module_of("\n\n" + PROGRAM, monkeypatch)  # on other lines
     model = replayed.Net()
     expected = model(torch.ones(1, 1))
@@ -233,7 +236,7 @@ def test_a_replayed_model_is_one_of_the_class_that_is_here(monkeypatch: pytest.M
 def test_a_class_that_does_something_else_by_now_is_not_taken(
     monkeypatch: pytest.MonkeyPatch, old: str, new: str
 ) -> None:
-    replayed = module_of(PROGRAM, monkeypatch)
+    replayed = module_of(PROGRAM, monkeypatch, "/nowhere/then.py")
     assert old in PROGRAM
     module_of(PROGRAM.replace(old, new), monkeypatch)
     model = replayed.Net()

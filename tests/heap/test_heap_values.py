@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import functools
 import io
+import pickle
 import threading
 import weakref
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from det_native.errors import BundleCheckError
 from det_native.heap.edges import Missing
 from det_native.heap.values import check_values, code_at, only_value, put_values, read_values, write_values
 
@@ -98,6 +100,15 @@ def test_what_loads_without_the_program_is_checked() -> None:
     check_values(written({"a": Thing(x=1), "b": [np.arange(3)]}))
     with pytest.raises(Exception, match="gone"):
         check_values(written({"a": collections.OrderedDict(x=1)}).replace(b"OrderedDict", b"gone_edDict"))
+
+
+def test_values_of_an_earlier_version_say_to_submit_again() -> None:
+    earlier = pickle.dumps(([(("a",), "rest", b"")], pickle.dumps({0: [1]})), protocol=5)
+    message = "stored by an earlier version of det_native: submit the training again"
+    with pytest.raises(BundleCheckError, match=message):
+        put_values(earlier, {}, {"a": False})
+    with pytest.raises(BundleCheckError, match=message):
+        only_value(earlier)
 
 
 def test_a_structure_of_any_depth_travels() -> None:

@@ -57,7 +57,6 @@ def test_data_name_both_sides_the_cells_and_how_to_send_them() -> None:
     ]
     assert "Send the notebook's value, whatever its size: init(values=['x'])." in text
     assert "seed" not in text
-    assert "set" not in text.replace("set `proof: warn`", "")
 
 
 def test_data_without_a_name_are_to_get_one() -> None:
@@ -92,13 +91,6 @@ def test_weights_name_the_cells_of_the_model_and_a_seed() -> None:
     assert "made in cell [2]." in text
     assert "Set a seed in the cell that makes the model" in text
     assert "init(values=" not in text
-
-
-def test_the_order_of_a_set_is_named_with_its_cell_where_a_set_is_made_without_order() -> None:
-    arrays = np.array([0, 1, 2]), np.array([2, 1, 0])
-    text = _message(*arrays, "y = [1]", "classes = list(set(names))", name="y", part="y")
-    assert "write sorted(set(...)) in cell [2]." in text
-    assert "sorted(set" not in _message(*arrays, "classes = sorted(set(names))")
 
 
 def _loss(body: str) -> Any:

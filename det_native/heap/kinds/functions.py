@@ -37,6 +37,7 @@ _NOT_COMPARED = frozenset(
         "__slotnames__",
         "_abc_impl",
         "__firstlineno__",
+        "__static_attributes__",
     ]
 )
 #: What a label begins with that leads from a function to a variable that its code reads.

@@ -9,13 +9,11 @@ import hashlib
 import io
 import pickle
 import struct
-import types
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from det_native.heap.edges import (
-    ATOMS,
     BY_NAME,
     FALLBACK,
     OF_DET_NATIVE,
@@ -32,7 +30,6 @@ from det_native.heap.edges import (
 from det_native.heap.ownership import CAN_GO_ON, is_users
 
 CLASS = "__class__"
-_MOST_PARTS = 300  # of what an object is pickled by
 # Flags of classes of which the sources of CPython say: made by a class statement; not to be changed.
 _HEAP = 1 << 9
 _IMMUTABLE = 1 << 8
@@ -266,6 +263,7 @@ class _Shallow(pickle.Pickler):
 
     def __init__(self, into: io.BytesIO, places: dict[int, int]) -> None:
         super().__init__(into, protocol=4)
+        self.fast = True  # what is equal is written alike, whether it is one object or several
         self._places = places
 
     def persistent_id(self, obj: Any) -> Any:
@@ -283,11 +281,7 @@ class ReduceKind(Kind):
         self._is_data = self.compared or not hasattr(cls, "__next__")
 
     def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
-        # Of two equal texts, a pickle says whether they are one object.
-        return (labels, children, None) if self._is_data and facts is not None else None
-
-    def described(self, obj: Any) -> Iterable[str]:
-        return [*map(_Parts().text, obj.__reduce_ex__(4)[1:3])]
+        return (labels, children, facts) if self._is_data and facts is not None else None
 
     def read_state(self, obj: Any) -> State:
         children = [child for child in gc.get_referents(obj) if not isinstance(child, type | str)]
@@ -312,36 +306,6 @@ class ReduceKind(Kind):
         elif hasattr(obj, "__next__"):  # an iterator at its end has no place
             for _ in obj:
                 pass
-
-
-class _Parts:
-    """What objects are pickled by as texts, the same in every process."""
-
-    def __init__(self) -> None:
-        self._room = _MOST_PARTS
-
-    def text(self, part: Any) -> str:
-        """Return one part as a text."""
-        self._room -= 1
-        cls = type(part)
-        if cls in (bytes, bytearray):
-            return hashlib.sha1(part, usedforsecurity=False).hexdigest()
-        if cls in ATOMS:
-            return repr(part)
-        if self._room < 0 or hasattr(cls, "__next__") or isinstance(part, type | types.FunctionType):
-            return f"{getattr(part, '__qualname__', cls.__qualname__)}"
-        if isinstance(part, list | tuple):
-            return f"({' '.join(map(self.text, part))})"
-        if cls is dict:
-            return f"({' '.join(sorted(map(self.text, part.items())))})"
-        if hasattr(part, "tobytes") and hasattr(part, "dtype") and not part.dtype.hasobject:
-            return f"{part.dtype} {part.shape} {self.text(part.tobytes())}"
-        try:
-            reduced = part.__reduce_ex__(4)
-        except Exception:  # noqa: BLE001 (an object of a library may raise anything)
-            reduced = ""
-        parts = [] if isinstance(reduced, str) else [*map(self.text, reduced[1:3])]
-        return f"{cls.__qualname__}({' '.join(parts)})"
 
 
 class PickledKind(Composite):

@@ -28,6 +28,7 @@ _OF_THE_PROCESS = frozenset(
         *("_tensor_usage_count", "_eval_data_handler", "_should_eval"),
     ]
 )
+_OF_INPUT = frozenset({"_batch_input_shape", "_dtype_policy", "sparse", "ragged"})
 _SET_BY_FIT = frozenset({"model", "_model", "params", "validation_data", "_chief_worker_only", "_supports_tf_logs"})
 
 
@@ -38,7 +39,7 @@ SET_BY_USE = frozenset(
         *("_test_counter", "_predict_counter", "_train_counter"),
     ]
 )
-# Names that Keras counts, what it derives from them, and what a use of an object sets.
+# Names that Keras counts, what it derives from them, what a use of an object sets, and how its input was given.
 _OF_ITS_USE = frozenset(
     [
         *("_name", "name", "_keras_api_names", "_keras_api_names_v1", "_build_input_shape", "_jit_compile"),
@@ -46,6 +47,8 @@ _OF_ITS_USE = frozenset(
         *("input_names", "output_names", "_output_names", "_feed_input_names", "_feed_output_names", "_network_nodes"),
         *("_call_result", "_saved_model_inputs_spec", "_auto_config"),
         *("_saved_model_arg_spec", "_feed_input_shapes", "_layout_map"),
+        *("_inferred_input_shape", "_has_explicit_input_shape", "_created_nodes", "_name_scope_on_declaration"),
+        *("_auto_get_config", "_path", "_parent_path", "_tracked"),
     ]
 )
 _COUNTER = re.compile(r"_\d+(?=$|[/:])")
@@ -60,6 +63,18 @@ def without_counters(labels: Sequence[Any], children: Sequence[Any]) -> Alike:
         [_COUNTER.sub("", value) if type(value) is str else value for value in values],
         None,
     )
+
+
+def without_counts(labels: Sequence[Any], children: Sequence[Any]) -> Alike:
+    """Return what of a metric's attributes is compared: not what it counts anew in each epoch."""
+    kept = [pair for pair in zip(labels, children, strict=True) if not hasattr(pair[1], "assign")]
+    return without_counters([label for label, _ in kept], [child for _, child in kept])
+
+
+def as_given(labels: Sequence[Any], children: Sequence[Any]) -> Alike:
+    """Return the user's losses and metrics, from which Keras makes others when they are needed."""
+    kept = [pair for pair in zip(labels, children, strict=True) if str(pair[0])[:5] == "_user"]
+    return [label for label, _ in kept], [child for _, child in kept], None
 
 
 class KerasKind(TrackableKind):
@@ -88,21 +103,35 @@ def _is_model(obj: Any) -> bool:
     return hasattr(type(obj), "from_config") and hasattr(obj, "_compile_was_called")
 
 
+class InputKind(KerasKind):
+    """The input of a model: one that Keras has made again from a configuration was given other arguments."""
+
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        pairs = [pair for pair in zip(labels, children, strict=True) if pair[0] in _OF_INPUT]
+        return [label for label, _ in pairs], [child for _, child in pairs], None
+
+
+class ArgumentsKind(AttributesKind):
+    """What Keras keeps of the arguments of a layer: what they make is compared."""
+
+    is_alone = True
+
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        return None
+
+
 class MetricKind(KerasKind):
     """A metric; what it has counted is counted anew in each epoch."""
 
     def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
-        pairs = zip(labels, children, strict=True)
-        kept = [(label, child) for label, child in pairs if not hasattr(child, "assign") and label != "_call_result"]
-        return without_counters([label for label, _ in kept], [child for _, child in kept])
+        return without_counts(labels, children)
 
 
 class ContainerKind(KerasKind):
-    """What Keras makes of losses and metrics: the user's, from which it makes the others when they are needed."""
+    """What Keras makes of losses and metrics."""
 
     def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
-        kept = [(label, child) for label, child in zip(labels, children, strict=True) if str(label)[:5] == "_user"]
-        return [label for label, _ in kept], [child for _, child in kept], None
+        return as_given(labels, children)
 
 
 class GraphTensorKind(AttributesKind):
@@ -207,6 +236,8 @@ BY_NAME |= {
     "keras.src.engine.base_layer.Layer": KerasKind(),
     "keras.src.optimizers.optimizer._BaseOptimizer": OptimizerKind(),
     "keras.src.optimizers.legacy.optimizer_v2.OptimizerV2": KerasKind(),
+    "keras.src.engine.input_layer.InputLayer": InputKind(),
+    "keras.src.saving.serialization_lib.Config": ArgumentsKind(),
     "keras.src.engine.compile_utils.Container": ContainerKind(),
     "keras.src.metrics.base_metric.Metric": MetricKind(),
     "keras.src.callbacks.Callback": CallbackKind(compared=True),

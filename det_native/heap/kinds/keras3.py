@@ -6,10 +6,10 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
-from det_native.heap.edges import BY_NAME, OF_PROCESS, Alike, SimpleKind
+from det_native.heap.edges import BY_NAME, OF_PROCESS, VALUE, Alike, SimpleKind
 from det_native.heap.kinds.builtin import DictKind, ListKind, SetKind
 from det_native.heap.kinds.instances import AttributesKind, Composite
-from det_native.heap.kinds.keras2 import SET_BY_USE, without_counters
+from det_native.heap.kinds.keras2 import SET_BY_USE, as_given, without_counters, without_counts
 from det_native.heap.kinds.keras_models import parts_of_model, reduced_model
 from det_native.heap.kinds.tensorflow_ import OF_TRACKING, facts_of, make_variable
 
@@ -52,7 +52,10 @@ class KerasKind(AttributesKind):
 
 
 class MetricKind(KerasKind):
-    """A metric or a loss: Keras saves those of a model only together."""
+    """A metric or a loss: Keras saves those of a model only together, and counts anew in each epoch."""
+
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        return without_counts(labels, children)
 
     def reduce(self, obj: Any) -> Any:
         return self.reduced(obj)
@@ -61,12 +64,28 @@ class MetricKind(KerasKind):
         return ()
 
 
+class CompiledKind(MetricKind):
+    """What Keras makes of losses and metrics."""
+
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        return as_given(labels, children)
+
+
 class OptimizerKind(MetricKind):
-    """An optimizer, which knows the variables that it trains by their identities in this process."""
+    """An optimizer, which knows the variables that it trains by what they are in this process."""
 
     def repair(self, obj: Any) -> None:
         trained = vars(obj).get("_trainable_variables") or ()
-        vars(obj)["_trainable_variables_indices"] = {id(variable): place for place, variable in enumerate(trained)}
+        key = getattr(obj, "_var_key", id)
+        vars(obj)["_trainable_variables_indices"] = {key(variable): place for place, variable in enumerate(trained)}
+
+
+class DrawingKind(AttributesKind):
+    """What draws numbers: the seed that it was given, not the one that it has made up where there was none."""
+
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        held = {name: child for name, child in zip(labels, children, strict=True) if name != "seed"}
+        return without_counters([*held], [*held.values()])
 
 
 class TrackedKind(Composite):
@@ -90,13 +109,20 @@ _VARIABLE = SimpleKind(
     reduce=lambda obj: (make_variable, (type(obj), _value(obj), obj.trainable, obj.name, str(obj.dtype))),
 )
 
+# Of TensorFlow's backend an optimizer has another base before the common one.
+for _name in ("backend.tensorflow.optimizer.TFOptimizer", "optimizers.base_optimizer.BaseOptimizer"):
+    BY_NAME[f"keras.src.{_name}"] = OptimizerKind(frozenset({"_trainable_variables_indices"}))
 BY_NAME |= {
     "keras.src.backend.common.variables.Variable": _VARIABLE,
     "keras.src.backend.common.variables.KerasVariable": _VARIABLE,
     "keras.src.layers.layer.Layer": KerasKind(),
-    "keras.src.optimizers.base_optimizer.BaseOptimizer": OptimizerKind(frozenset({"_trainable_variables_indices"})),
+    "keras.src.dtype_policies.dtype_policy.DTypePolicy": VALUE,
     "keras.src.metrics.metric.Metric": MetricKind(),
     "keras.src.losses.loss.Loss": MetricKind(),
+    "keras.src.trainers.compile_utils.CompileLoss": CompiledKind(),
+    "keras.src.trainers.compile_utils.CompileMetrics": CompiledKind(),
+    "keras.src.initializers.random_initializers.RandomInitializer": DrawingKind(),
+    "keras.src.random.seed_generator.SeedGenerator": DrawingKind(),
     "keras.src.utils.tracking.TrackedList": TrackedKind(ListKind()),
     "keras.src.utils.tracking.TrackedDict": TrackedKind(DictKind()),
     "keras.src.utils.tracking.TrackedOrderedDict": TrackedKind(DictKind(OrderedDict)),

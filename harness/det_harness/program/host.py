@@ -163,7 +163,7 @@ class WorkerHost(HostOfCalls):
         """Compare what the training is given, without a draw; let it begin with the numbers of a run in the kernel."""
         with rng.preserved():
             if self._check is not None:
-                self._check.put_clock_values()
+                self._check.put_texts()
             self._before_training()
             if self._check is not None:
                 self._check.compare(payload)

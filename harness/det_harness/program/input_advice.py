@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from det_harness.program.input_difference import Difference
 from det_native.capture.bindings import bound_by
@@ -14,7 +14,7 @@ _TRAIN_ANYWAY = "To train with what the worker makes, set `proof: warn` in the c
 _RUN_AGAIN = "Run the notebook's cells again from the top, then submit once more."
 
 
-def advice(differences: Sequence[Difference], program: Program, title: Callable[[int], str]) -> str:
+def advice(differences: Sequence[Difference], program: Program) -> str:
     """Return the remedies, each for what it mends.
 
     Parameters
@@ -22,14 +22,12 @@ def advice(differences: Sequence[Difference], program: Program, title: Callable[
     differences : sequence of Difference
         Those that cannot be put right; none where the program failed before its call.
     program : Program
-    title : callable
-        Gives the name of a cell, by its index.
     """
-    remedies = list(dict.fromkeys(_remedies(differences, program, title)))
+    remedies = list(dict.fromkeys(_remedies(differences, program)))
     return " ".join([*(remedies or [_RUN_AGAIN]), _TRAIN_ANYWAY])
 
 
-def _remedies(differences: Sequence[Difference], program: Program, title: Callable[[int], str]) -> Iterator[str]:
+def _remedies(differences: Sequence[Difference], program: Program) -> Iterator[str]:
     roles = {difference.role for difference in differences}
     data = [difference for difference in differences if _is_data(difference)]
     if "weights" in roles:
@@ -39,9 +37,6 @@ def _remedies(differences: Sequence[Difference], program: Program, title: Callab
             "save the weights and load them in a cell."
         )
     if data:
-        sets = [title(place) for place, cell in enumerate(program.cells) if _makes_a_set(cell.source)]
-        if sets:
-            yield f"The order of a set differs from process to process: write sorted(set(...)) in {_listed(sets)}."
         yield from _of_data(data, program)
     functions = [difference.name for difference in differences if difference.role == "code"]
     if functions:
@@ -116,22 +111,3 @@ def _listed(names: Sequence[str]) -> str:
 
 def _quoted(names: Sequence[str]) -> str:
     return ", ".join(f"'{name}'" for name in dict.fromkeys(names))
-
-
-def _makes_a_set(source: str) -> bool:
-    """Whether a cell makes a list or numbers of a set whose order it does not say."""
-    try:
-        tree = ast.parse(source)
-    except SyntaxError:
-        return False
-    sorting = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _name_of(node) == "sorted"]
-    in_sorting = {id(node) for call in sorting for node in ast.walk(call)}
-    return any(
-        isinstance(node, ast.Set | ast.SetComp) or (isinstance(node, ast.Call) and _name_of(node) == "set")
-        for node in ast.walk(tree)
-        if id(node) not in in_sorting
-    )
-
-
-def _name_of(call: ast.Call) -> str:
-    return call.func.id if isinstance(call.func, ast.Name) else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pathlib
 import types
 import zlib
 from collections.abc import Callable, Iterator
@@ -11,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from det_harness.program.input_difference import Difference, is_array
-from det_native.heap.clock_texts import is_same_shape
-from det_native.heap.clock_times import is_own_value
 from det_native.heap.compare import Entry, Table, differences, differs, is_rounding
 from det_native.heap.edges import NamedKind, is_same_child, is_value
 from det_native.heap.graft import WHOLE, graft_snapshot
@@ -153,9 +150,8 @@ class Comparison:
                 continue
             there, key = whole[part]
             here = self._here.entries.get(key, there)
-            drawn = all(difference.is_drawn for difference in several)
             sides = here.text, there.text
-            yield Difference(part, part, several[0].name, several[0].role, sides, there.cls, several[0].value, drawn)
+            yield Difference(part, part, several[0].name, several[0].role, sides, there.cls, several[0].value)
             self.early |= {part} if all(difference.title in self.early for difference in several) else set()
 
     def _notebooks_table(self) -> Table | None:
@@ -202,15 +198,14 @@ class Comparison:
         if there.part.startswith("the function "):
             name = there.part.rpartition(".")[2].rpartition(" ")[2]
         values = [] if theirs is None or role == "weights" else [*self._differing_values(key, theirs)]
-        drawn = [_is_drawn(mine, other) for _, mine, other in values]
         if not 0 < len(values) <= _NAMED or any(step is None for step, _, _ in values):
-            sides, is_drawn = (here.text, there.text), bool(values) and all(drawn)
-            yield Difference(there.part, self._title(there), name, role, sides, there.cls, value, is_drawn)
+            sides = here.text, there.text
+            yield Difference(there.part, self._title(there), name, role, sides, there.cls, value)
             return
-        for (step, mine, other), is_drawn in zip(values, drawn, strict=True):
+        for step, mine, other in values:
             title, sides = f"{there.title}{step}", (describe(mine), describe(other))
             self.early |= {title} if key in self._early_keys else set()
-            yield Difference(there.part, title, name, role, sides, type(mine).__qualname__, value, is_drawn)
+            yield Difference(there.part, title, name, role, sides, type(mine).__qualname__, value)
 
     def _value(self, key: str) -> Any:
         snapshot = self._here.snapshot
@@ -256,10 +251,3 @@ class Comparison:
 def _entry(fields: list[Any]) -> Entry:
     entry = Entry(*fields)
     return entry._replace(rounding=(entry.rounding[0], entry.rounding[1]))
-
-
-def _is_drawn(here: Any, there: Any) -> bool:
-    """Whether two values are such as a clock or entropy makes."""
-    if isinstance(here, str | pathlib.PurePath):
-        return is_same_shape(str(here), str(there))
-    return type(here) is type(there) and is_own_value(here)

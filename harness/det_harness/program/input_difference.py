@@ -31,8 +31,6 @@ class Difference:
         The full name of its class.
     value : object
         What is here.
-    is_drawn : bool
-        Whether a clock or entropy has made it.
     """
 
     part: str
@@ -42,7 +40,6 @@ class Difference:
     sides: tuple[str, str]
     cls: str
     value: Any = None
-    is_drawn: bool = False
 
     @property
     def is_decisive(self) -> bool:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from det_harness.program.clock_values import put_clock_values
 from det_harness.program.input_advice import advice, bound_in
 from det_harness.program.input_comparison import Comparison
 from det_harness.program.input_difference import Difference
+from det_harness.program.notebook_texts import put_notebooks_texts
 from det_native.errors import InputDiffersError
-from det_native.heap.clock_values import Slot
 from det_native.heap.pickling import short
+from det_native.heap.slots import Slot
 from det_native.heap.values import unpack_whole
 from det_native.schema.job import TrialJob
 from det_native.schema.manifests import Program
@@ -63,6 +63,8 @@ class InputCheck:
         Gives the path that is used here instead of one in a value that travelled.
     folder : Path, optional
         That of the user's files; the working directory by default.
+    sent : collection of str
+        Files that have come from the notebook, relative to that: they keep their names.
 
     Attributes
     ----------
@@ -83,8 +85,9 @@ class InputCheck:
         add_rows: Callable[[list[CaptureRow]], object] = lambda rows: None,
         place: Callable[[str], str] = str,
         folder: Path | None = None,
+        sent: Collection[str] = (),
     ) -> None:
-        self._folder = folder
+        self._folder, self._sent = folder, sent
         self._proof = proof
         self._program = program
         self._mode = mode
@@ -95,23 +98,23 @@ class InputCheck:
         self._add_rows = add_rows
         self._place = place
 
-    def put_clock_values(self) -> None:
-        """Put the notebook's moments and drawn names in place of the worker's, before files are looked at."""
-        noted = self._proof.clock
+    def put_texts(self) -> None:
+        """Put the notebook's texts, paths and moments in place of the worker's, before files are looked at."""
+        noted = self._proof.texts
         if not self.is_exact or noted is None or self._read_blob is None:
             return
         try:
-            changed = put_clock_values(*unpack_whole(self._read_blob(noted.sha256)))
+            changed = put_notebooks_texts(unpack_whole(self._read_blob(noted.sha256)), self._sent)
         except Exception as error:  # noqa: BLE001 (objects of the user's may raise anything; the training begins)
-            logger.warning("Names made by clocks are the worker's own: %s", short(error))
+            logger.warning("Names that cells made are the worker's own: %s", short(error))
             return
-        rows = [self._clock_row(slot, value) for slot, value in changed[:_MOST_LINES]]
+        rows = [*{slot.name: self._text_row(slot, value) for slot, value in reversed(changed)}.values()][-_MOST_LINES:]
         for row in rows:
             logger.info("%s: %s.", row.what, row.note)
         if rows:
             self._add_rows(rows)
 
-    def _clock_row(self, slot: Slot, value: Any) -> CaptureRow:
+    def _text_row(self, slot: Slot, value: Any) -> CaptureRow:
         note = f"{slot.value!r:.200} on the worker, {value!r:.200} in the notebook; the notebook's is used"
         made = self._made_in(slot.name)
         return CaptureRow(what=slot.path, how=_PUT_RIGHT, size=0, cell=made, status="already there", note=note)
@@ -143,8 +146,8 @@ class InputCheck:
         decisive = [difference for difference in wrong if difference.is_decisive and self.is_exact and self._fresh]
         if self.is_exact:
             rows += [self._row(each, _DIFFERS, each.text) for each in wrong if each not in decisive]
-        for row, difference in zip(rows, [*right, *wrong], strict=False):
-            logger.log(logging.INFO if difference.is_drawn else logging.WARNING, "%s: %s.", row.what, row.note)
+        for row in rows:
+            logger.log(logging.INFO if row.how == _PUT_RIGHT else logging.WARNING, "%s: %s.", row.what, row.note)
         if rows:
             self._add_rows(rows)
         if decisive:
@@ -165,7 +168,7 @@ class InputCheck:
             logger.warning("%s", text)
             self._add_rows([self._row(difference, _DIFFERS, difference.text) for difference in found])
             return
-        raise InputDiffersError(text, advice(found, self._program, self._title))
+        raise InputDiffersError(text, advice(found, self._program))
 
     def _row(self, difference: Difference, how: str, note: str) -> CaptureRow:
         made = self._made_in(difference.name)
@@ -208,4 +211,5 @@ def input_check(
         add_rows=add_rows,
         place=place,
         folder=folder,
+        sent=[entry.path for entry in (*job.bundle.files, *job.bundle.links)],
     )

@@ -71,20 +71,22 @@ def load_checkpoint(
     Exception
         Whatever the user's code raises.
     """
-    with tempfile.TemporaryDirectory(prefix="det-load-") as work, _own_modules(bundle):
-        _unpack(bundle, read_blob, Path(work))
-        if _mentions_determined(bundle, Path(work)):
-            importlib.import_module("det_native.compat")
-        runner = ProgramRunner(bundle, read_blob, Path(work))
-        host = LoadHost(environment, runner.calls, directory, read_blob=read_blob, files=files)
-        takes = harness_of(bundle.program.framework).calls_taken()
-        with suppressed_output(), hosted(host), takes:
-            runner.run(private=False)
-    if host.failure is not None:
-        raise host.failure
-    if not host.loaded:
-        raise CheckpointError(f"The code of checkpoint {manifest.uuid} made no model.")
-    return harness_of(bundle.program.framework).at_home(host.result)
+    with tempfile.TemporaryDirectory(prefix="det-load-") as work:
+        with _own_modules(bundle):
+            _unpack(bundle, read_blob, Path(work))
+            if _mentions_determined(bundle, Path(work)):
+                importlib.import_module("det_native.compat")
+            runner = ProgramRunner(bundle, read_blob, Path(work))
+            host = LoadHost(environment, runner.calls, directory, read_blob=read_blob, files=files)
+            takes = harness_of(bundle.program.framework).calls_taken()
+            with suppressed_output(), hosted(host), takes:
+                runner.run(private=False)
+        if host.failure is not None:
+            raise host.failure
+        if not host.loaded:
+            raise CheckpointError(f"The code of checkpoint {manifest.uuid} made no model.")
+        # The sources of its modules are still there.
+        return harness_of(bundle.program.framework).at_home(host.result)
 
 
 class LoadHost(HostOfCalls):

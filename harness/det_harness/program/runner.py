@@ -117,7 +117,6 @@ class ProgramRunner:
         self._private = False
         self.calls.at_init = lambda: self._set_streams_to(bundle.init_streams)
         self._output: Any = ""  # as IPython begins
-        self._defined_in: dict[str, str] = {}
 
     def run(self, *, private: bool = True) -> None:
         """Run the program until its recorded call ends it.
@@ -125,8 +124,7 @@ class ProgramRunner:
         Parameters
         ----------
         private : bool
-            This process is a worker's own: ``inspect`` may be taught about classes of cells for as long as the program
-            runs.
+            This process is a worker's own: cells may set its streams of random numbers.
 
         Raises
         ------
@@ -145,8 +143,6 @@ class ProgramRunner:
             stack.enter_context(_main_module(self.module))
             stack.enter_context(notebook_names())
             self._private = private
-            if private:
-                stack.enter_context(_class_sources(self._defined_in))
             try:
                 self._run_script(stack) if self._program.kind == "script" else self._run_cells(stack)
             except ProgramStop:
@@ -256,9 +252,6 @@ class ProgramRunner:
         filename = self.source.filename(index)
         linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
         tree = compile(source, filename, "exec", ast.PyCF_ONLY_AST | self._flags, dont_inherit=True)
-        for node in tree.body:
-            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                self._defined_in[node.name] = filename
         self._places.put_into(tree)
         return [
             self._compile_statement(statement, filename, is_last=statement is tree.body[-1]) for statement in tree.body
@@ -335,25 +328,6 @@ def _arguments(arguments: list[str]) -> Iterator[None]:
         yield
     finally:
         sys.argv = previous
-
-
-@contextmanager
-def _class_sources(defined_in: dict[str, str]) -> Iterator[None]:
-    """Let ``inspect`` find the source of classes that cells define; by itself it knows those of files only."""
-    original = inspect.getfile
-
-    def getfile(object: Any) -> str:
-        if inspect.isclass(object) and object.__module__ == "__main__":
-            filename = defined_in.get(object.__qualname__.partition(".")[0])
-            if filename is not None:
-                return filename
-        return original(object)
-
-    inspect.getfile = getfile
-    try:
-        yield
-    finally:
-        inspect.getfile = original
 
 
 @contextmanager

@@ -112,6 +112,7 @@ $wrap
 model.fit(x, y, epochs=1, callbacks=[Saver(), keras.callbacks.CSVLogger(str(folder / "log.csv"))])
 """,
         (('f"{epoch:03d}.txt"', 'f"{epoch:05d}.txt"'),),
+        put_right=True,
     ),
     Shape(
         "a callback with an identity and a moment of its own",
@@ -139,5 +140,6 @@ $wrap
 model.fit(x, y, epochs=1, callbacks=[Run()])
 """,
         (("np.ones(", "np.zeros("),),
+        put_right=True,
     ),
 )

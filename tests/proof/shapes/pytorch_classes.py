@@ -222,6 +222,7 @@ def train_batch(batch, epoch_idx, batch_idx):
 $fit
 """,
         (("torch.isnan(loss)", "torch.isfinite(loss)"),),
+        put_right=True,
     ),
     Shape(
         "moments and a stopwatch",
@@ -250,6 +251,7 @@ def train_batch(batch, epoch_idx, batch_idx):
 $fit
 """,
         (("batch[1])", "batch[1] * 2)"),),
+        put_right=True,
     ),
     Shape(
         "a logger, tqdm and filters of warnings",

@@ -30,6 +30,7 @@ from det_native.errors import InputDiffersError
 from det_native.runtime import hosted
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import BundleManifest
+from det_native.schema.rest import CaptureRow
 from det_native.storage.blobs import BlobStore
 from det_native.storage.unpack import unpack_bundle
 
@@ -97,11 +98,14 @@ def _compared(bundle: BundleManifest, place: Path) -> Told:
     assert proof is not None
     config = json.loads((place / "config.json").read_text())
     environment = TrialEnvironment(config=config, hparams=proof.hparams, trial_seed=proof.seed)
-    check = InputCheck(proof, bundle.program, "error", runner.source.program.title, read_blob=blobs.read)
+    rows: list[CaptureRow] = []
+    title = runner.source.program.title
+    check = InputCheck(proof, bundle.program, "error", title, read_blob=blobs.read, add_rows=rows.extend)
     host = _Host(environment, runner.calls, check, blobs.read)
     rng.seed_process(proof.seed)
     with harness.calls_taken(), hosted(host):
         runner.run()
+    host.told.rows += [f"{row.what}: {row.note}." for row in rows]
     return host.told
 
 
@@ -130,7 +134,7 @@ class _Host(LoadHost):
 
 
 class _Rows(logging.Handler):
-    """Keeps what the comparison says beside errors: warnings, and what was put right."""
+    """Keeps the warnings of the comparison beside errors and rows."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)

@@ -1,10 +1,9 @@
-"""A worker takes the notebook's moments and drawn names, in variables, attributes and names of files."""
+"""A worker takes the notebook's texts, paths and moments, in variables, attributes and names of files."""
 
 from __future__ import annotations
 
 import argparse
 import datetime
-import os
 import sys
 import types
 import uuid
@@ -13,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from det_harness.program.clock_values import put_clock_values
+from det_harness.program.notebook_texts import put_notebooks_texts
 
-from det_native.heap.clock_values import is_drawn, slots_of_program
+from det_native.heap.slots import slots_of_program
 from det_native.heap.values import pack_whole, unpack_whole
 
 DAY = datetime.date.today().strftime("%Y%m%d")
@@ -41,10 +40,9 @@ def in_cell(program: dict[str, Any], function: Callable[..., Any], *arguments: o
     return eval("function(*arguments)", program, {"function": function, "arguments": arguments})  # noqa: S307
 
 
-def noted(folder: str = "", **values: Any) -> tuple[Any, list[str], str]:
+def noted(**values: Any) -> dict[str, Any]:
     """Return what the notebook has noted; two underscores stand for a point."""
-    paths = {path.replace("__", "."): value for path, value in values.items()}
-    return paths, [folder] if folder else [], os.uname().nodename
+    return {path.replace("__", "."): value for path, value in values.items()}
 
 
 @pytest.fixture(autouse=True)
@@ -69,23 +67,31 @@ def test_variables_and_what_they_hold_are_put_right(program: dict[str, Any], wor
         "plain": types.SimpleNamespace(out=HERE),
         "other": f"other/{HERE}",
     }
-    values, *rest = noted(
+    values = noted(
         log_dir=f"logs/{THERE}",
         args__run=f"run_{THERE}",
         args__device="cuda:1",
         number=1_764_429_100,
         key=uuid.UUID(int=2),
-        device="cuda:1",
+        device="cpu",
         plain__out=THERE,
         other=f"another/{THERE}",
     )
-    changed = in_cell(program, put_clock_values, values | {"seen[0]": work / f"{THERE}.csv"}, *rest)
+    changed = in_cell(program, put_notebooks_texts, values | {"seen[0]": work / f"{THERE}.csv"}, ())
     assert program["log_dir"] == f"logs/{THERE}"
     assert (args.run, args.device) == (f"run_{THERE}", "cuda:0")
     assert program["seen"] == [work / f"{THERE}.csv"]
     assert (program["number"], program["key"]) == (1_764_429_100, uuid.UUID(int=2))
-    assert (program["device"], program["other"]) == ("cuda:0", f"other/{HERE}")
-    assert {slot.path for slot, _ in changed} == {"log_dir", "args.run", "seen[0]", "number", "key", "plain.out"}
+    assert (program["device"], program["other"]) == ("cuda:0", f"another/{THERE}")
+    assert {slot.path for slot, _ in changed} == {
+        "log_dir",
+        "args.run",
+        "seen[0]",
+        "number",
+        "key",
+        "plain.out",
+        "other",
+    }
 
 
 def test_files_and_folders_are_renamed_and_old_names_lead_there(program: dict[str, Any], work: Path) -> None:
@@ -93,7 +99,7 @@ def test_files_and_folders_are_renamed_and_old_names_lead_there(program: dict[st
     for name in (f"logs/{HERE}/a", f"run_{HERE}/b", f"log_{HERE}.txt"):
         (work / name).parent.mkdir(parents=True, exist_ok=True)
         (work / name).write_text(name)
-    in_cell(program, put_clock_values, *noted(log_dir=f"logs/{THERE}"))
+    in_cell(program, put_notebooks_texts, noted(log_dir=f"logs/{THERE}"), ())
     assert (work / "logs" / THERE / "a").read_text() == f"logs/{HERE}/a"
     assert (work / f"run_{THERE}" / "b").exists()
     assert (work / f"log_{THERE}.txt").exists()
@@ -101,15 +107,30 @@ def test_files_and_folders_are_renamed_and_old_names_lead_there(program: dict[st
     assert (work / "logs" / HERE).resolve() == work / "logs" / THERE
 
 
-def test_a_folder_of_the_notebook_is_made(program: dict[str, Any], work: Path) -> None:
-    program["log_dir"] = f"logs/{THERE}"  # its value travelled
-    in_cell(program, put_clock_values, *noted(f"logs/{THERE}", log_dir=f"logs/{THERE}"))
-    assert (work / "logs" / THERE).is_dir()
+def test_files_that_were_sent_and_those_of_both_sides_keep_their_names(program: dict[str, Any], work: Path) -> None:
+    program |= {"checkpoint": "run/best_100.pt", "animals": ["cats", "dogs"], "made": "made_1.txt"}
+    for name in ("run/best_100.pt", "run/new_made_1.txt", "cats/a", "dogs/b", "made_1.txt", "made_2.txt"):
+        (work / name).parent.mkdir(exist_ok=True)
+        (work / name).write_text(name)
+    values = {"checkpoint": "run/best_200.pt", "animals[0]": "dogs", "animals[1]": "cats", "made": "made_2.txt"}
+    in_cell(program, put_notebooks_texts, values, ["run/best_100.pt"])
+    assert (program["checkpoint"], program["animals"]) == ("run/best_200.pt", ["dogs", "cats"])
+    files = {path.relative_to(work).as_posix(): path.read_text() for path in work.rglob("*") if path.is_file()}
+    assert files.pop("run/new_made_2.txt") == "run/new_made_1.txt"
+    assert all(path == text for path, text in files.items())
+
+
+def test_a_librarys_text_is_put_right_where_the_program_has_made_its_file(program: dict[str, Any], work: Path) -> None:
+    program["parser"] = parser = argparse.ArgumentParser(f"runs_{HERE}", description=f"made_{HERE}")
+    (work / f"made_{HERE}").mkdir()
+    in_cell(program, put_notebooks_texts, {"parser.prog": "other", "parser.description": f"made_{THERE}"}, ())
+    assert (parser.prog, parser.description) == (f"runs_{HERE}", f"made_{THERE}")
+    assert (work / f"made_{THERE}").is_dir()
 
 
 def test_the_variables_of_the_function_around_the_call() -> None:
     values = {"train() path": f"a_{THERE}"}
-    assert train(lambda: put_clock_values(values, [], "")) == (f"a_{THERE}", f"a_{THERE}")
+    assert train(lambda: put_notebooks_texts(values, ())) == (f"a_{THERE}", f"a_{THERE}")
 
 
 @pytest.mark.parametrize(
@@ -117,7 +138,6 @@ def test_the_variables_of_the_function_around_the_call() -> None:
     [f"a/{HERE}", Path(f"b_{HERE}"), datetime.datetime.now(), datetime.date.today(), uuid.uuid4(), 1_764_429_161],
 )
 def test_a_value_is_noted_and_comes_back_as_it_was(value: object, work: Path) -> None:
-    assert is_drawn(value, "/nowhere")
     assert unpack_whole(pack_whole(value, 10_000, folder=str(work))) == value
 
 
@@ -127,10 +147,11 @@ def test_a_path_in_the_folder_of_the_notebook_is_in_that_of_the_worker(work: Pat
 
 
 @pytest.mark.parametrize(
-    "value", ["cuda:0", 12, True, 0.5, None, 99_999_999, pytest.param(id(object()), id="identity"), "long" * 200 + HERE]
+    "value", [12, True, 0.5, None, 99_999_999, pytest.param(id(object()), id="identity"), "a" * 501]
 )
-def test_other_values_are_not_noted(value: object) -> None:
-    assert not is_drawn(value, "/nowhere")
+def test_other_values_are_not_noted(program: dict[str, Any], value: object) -> None:
+    program["value"] = value
+    assert in_cell(program, lambda: list(slots_of_program())) == []
 
 
 def test_numbers_and_objects_of_a_library_are_its_own_affair(program: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Values that a program may have made from a clock or from entropy, by the names that lead to them.
+"""Texts, paths, moments and large numbers of a program, by the names that lead to them.
 
 The notebook notes them, and a worker, which has run the same cells later, puts the notebook's in place of its own: so
 ``log_dir = "logs/" + datetime.now().strftime(...)`` is one folder here and there.
@@ -20,21 +20,18 @@ from itertools import islice
 from typing import Any
 
 from det_native.heap import kinds as _kinds  # noqa: F401 (fills the table)
-from det_native.heap.clock_texts import may_differ
-from det_native.heap.clock_times import is_own_value
 from det_native.heap.edges import Kind, NamedKind, kind_of
 from det_native.heap.names import FRAME, NAMESPACE, ROOTS
 from det_native.heap.ownership import is_users, is_users_module
 from det_native.heap.roots import roots_of_call
 
-_LONGEST = 500
+_LONGEST = 500  # characters
 _DEPTH = 2
 _MOST_PARTS = 200  # of one container
 _MOST_SLOTS = 50_000
 _MOST_NAMES = 10_000
-_LEAST_NUMBER = 10**8
-# Between these lie identities of objects, which are the process's own.
-_LARGEST_DRAWN, _LEAST_DRAWN_OF_MANY_BITS = 2**40, 2**64
+# Smaller numbers may count something of the machine; between the others lie identities of objects.
+_LEAST_NUMBER, _LARGEST_NUMBER, _LEAST_OF_MANY_BITS = 10**8, 2**40, 2**64
 _TEXTS = (str, pathlib.PurePath)
 _PLAIN = (*_TEXTS, int, uuid.UUID, datetime.date)
 _CONTAINERS = (list, dict)
@@ -54,16 +51,19 @@ class Slot:
     value : object
     put : callable
         Gives the place another value.
+    is_own : bool
+        Whether the user's code has put it there; else it is of an object of a library.
     """
 
     path: str
     name: str
     value: Any
     put: Callable[[Any], object]
+    is_own: bool
 
 
 def slots_of_program() -> Iterator[Slot]:
-    """Yield the places of the program that hold a text, a path, a moment or a number.
+    """Yield the places of the program that hold a text, a path, a moment or a large number.
 
     The functions around the call, which is being made, are looked at, too.
     """
@@ -72,14 +72,13 @@ def slots_of_program() -> Iterator[Slot]:
     return islice((slot for prefix, kind, holder in roots for slot in _within(kind, holder, prefix)), _MOST_SLOTS)
 
 
-def is_drawn(value: Any, folder: str) -> bool:
-    """Whether a clock or entropy may have made a value; what a path has of the user's folder does not count."""
-    if isinstance(value, pathlib.PurePath) or type(value) is str:
-        text = str(value).removeprefix(folder)
-        return len(text) <= _LONGEST and may_differ(text)
-    if type(value) is int and value >= _LEAST_NUMBER:
-        return value < _LARGEST_DRAWN or value >= _LEAST_DRAWN_OF_MANY_BITS or is_own_value(value)
-    return type(value) in (datetime.datetime, datetime.date, uuid.UUID) and is_own_value(value)
+def _is_noted(value: Any) -> bool:
+    if type(value) is str:
+        return len(value) <= _LONGEST
+    if isinstance(value, int):
+        large = _LEAST_NUMBER <= value < _LARGEST_NUMBER or value >= _LEAST_OF_MANY_BITS
+        return type(value) is int and large
+    return True
 
 
 def _within(kind: Kind, holder: Any, path: str, name: str = "", depth: int = 0, *, own: bool = True) -> Iterator[Slot]:
@@ -94,8 +93,9 @@ def _within(kind: Kind, holder: Any, path: str, name: str = "", depth: int = 0, 
             step, first = f"{path}{kind.step(label) if depth else label}", name or f"{label}"
             if isinstance(value, _PLAIN):
                 # Of a library's object, numbers and objects are its own affair.
-                if own or (isinstance(value, _TEXTS) and f"{label}"[0] != "_"):
-                    yield Slot(step, first, value, partial(_put, kind, holder, label))
+                is_public_text = isinstance(value, _TEXTS) and f"{label}"[0] != "_"
+                if _is_noted(value) and (own or is_public_text):
+                    yield Slot(step, first, value, partial(_put, kind, holder, label), own)
             elif own and depth < _DEPTH and not isinstance(value, types.FunctionType):
                 inner, is_own = kind_of(value), isinstance(value, _OWN) or is_users(type(value))
                 if not isinstance(inner, NamedKind) and type(value) not in _CONTAINERS:
