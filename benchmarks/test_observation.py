@@ -17,7 +17,7 @@ from notebook_kernel import Kernel
 from det_native.capture.program.choose import choose
 from det_native.capture.program.records import Read, Run, Travel
 
-_GOAL, _MEDIAN_GOAL = 0.02, 0.01
+_GOAL = 0.01
 _CELLS = 240
 
 _TRAINING = """
@@ -63,28 +63,35 @@ def test_looking_at_a_cell(group: str, figure: Callable[[str, str, str, bool], N
             f"≤ {_GOAL * 1e3:.0f} ms",
             median <= _GOAL,
         )
-    medians = [statistics.median(seconds) for seconds in times.values()]
-    figure(
-        f"the median of these, {group}",
-        f"{statistics.median(medians) * 1e3:.1f} ms",
-        f"≤ {_MEDIAN_GOAL * 1e3:.0f} ms",
-        statistics.median(medians) <= _MEDIAN_GOAL,
-    )
 
 
 def test_submit_in_a_notebook_of_many_cells(kernel: Kernel, figure: Callable[[str, str, str, bool], None]) -> None:
     kernel.run(_TRAINING)
     for number in range(_CELLS - 3):
         kernel.run(_EXPLORING.format(number=number))
-    kernel.run(_CALL)  # starts the master
-    kernel.run("context.experiment.wait()")
-    seconds = []
-    for _ in range(5):
-        seconds.append(float(kernel.run(_CALL, "seconds")))
-        kernel.run("context.experiment.wait()")
+    seconds = _submit_often(kernel, _CALL)
     median = statistics.median(seconds)
     what = f"a submit in a notebook of {_CELLS} cells [{min(seconds):.2f}..{max(seconds):.2f} s]"
     figure(what, f"{median:.2f} s", "≤ 0.5 s", median <= 0.5)
+
+
+def test_submit_with_a_large_array(kernel: Kernel, figure: Callable[[str, str, str, bool], None]) -> None:
+    """The training reads it, so the worker compares it with what the notebook has."""
+    kernel.run(_TRAINING)
+    kernel.run("import numpy as np\nlarge = np.ones(125_000_000)")
+    seconds = _submit_often(kernel, _CALL.replace(".sum()", ".sum() * large[0]"))
+    median = statistics.median(seconds)
+    what = f"a submit of a training that reads an array of 1 GB [{min(seconds):.2f}..{max(seconds):.2f} s]"
+    figure(what, f"{median:.2f} s", "none", True)
+
+
+def _submit_often(kernel: Kernel, call: str) -> list[float]:
+    """Return how long five submits take, after one that starts the master."""
+    seconds = []
+    for _ in range(6):
+        seconds.append(float(kernel.run(call, "seconds")))
+        kernel.run("context.experiment.wait()")
+    return seconds[1:]
 
 
 def test_choosing_among_slow_cells(figure: Callable[[str, str, str, bool], None]) -> None:

@@ -1,8 +1,9 @@
-"""What the nodes of a syntax tree bind, and what they import: read in this place only. Pure."""
+"""What the nodes of a syntax tree bind, and what they import: read in this place only."""
 
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -91,3 +92,11 @@ def root_of(node: ast.expr) -> Iterator[str]:
         node = node.func if isinstance(node, ast.Call) else node.value
     if isinstance(node, ast.Name):
         yield node.id
+
+
+def star_names(module: str) -> frozenset[str] | None:
+    """Return the names that ``from module import *`` binds; None if the module is not loaded: nothing is imported."""
+    loaded = sys.modules.get(module)
+    if loaded is None:
+        return None
+    return frozenset(getattr(loaded, "__all__", (name for name in vars(loaded) if not name.startswith("_"))))

@@ -6,12 +6,9 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from det_native.capture.bindings import imports_in
 from det_native.capture.document_calls import FoundCall, find_calls, instruction_position
-from det_native.capture.document_literals import Literals, NotLiteralError
 from det_native.capture.log import comment_tags
 from det_native.capture.request import HEADLINE
-from det_native.capture.stars import star_names
 from det_native.capture.transform import Transformed, transform
 from det_native.errors import CaptureError, Problem
 from det_native.schema.manifests import CallSite
@@ -81,7 +78,7 @@ class Document:
     inits : list of FoundCall
         The calls of ``init()`` above it.
     above : list of int
-        The cells from the top to the one that runs the call: those that are Python and do something.
+        The cells from the top to the one that runs the call, but for those that are skipped or not valid Python.
     prompts : bool
         Whether cells have the numbers that the notebook shows; else their places among the code cells.
 
@@ -112,7 +109,7 @@ class Document:
         )
         running = self.call.running
         self._number(running + 1)
-        self.above = [at for at in range(running + 1) if self._does_something(at) or at in (running, self.call.owner)]
+        self.above = [at for at in range(running + 1) if at not in self.invalid and not self.cells[at].skipped]
 
     @property
     def init(self) -> FoundCall | None:
@@ -133,27 +130,10 @@ class Document:
         shown = self.cells[index].execution_count if self.prompts else None
         return index + 1 if shown is None else shown
 
-    def mark(self, index: int) -> str:
-        """Return how tables call a cell."""
-        return f"[{self.number(index)}]"
-
-    def source(self, index: int) -> str:
-        """Return a cell as Python."""
-        return self.cells[index].python.source
-
-    def sources(self) -> list[tuple[str, str]]:
-        """Return the cells as Python, each with what messages call it."""
-        return [(self.source(at), self.label(at)) for at, tree in enumerate(self.trees) if tree is not None]
-
     def title(self) -> str:
         """Return what the call is called: ``fit() in cell [7], line 3``."""
         call = self.call
         return f"{call.kind}() in {self.within(call.owner)}, line {call.node.lineno}"
-
-    def sites(self, sent: Sequence[int]) -> tuple[CallSite | None, CallSite | None]:
-        """Return where the call and its ``init()`` stand in the cells that are sent, as far as their text tells."""
-        init = self.init
-        return self.site(self.call, sent), self.site(init, sent) if init and not init.route.loop else None
 
     def site(self, call: FoundCall, sent: Sequence[int]) -> CallSite | None:
         """Return where a call stands in the cells that are sent; None if it does not."""
@@ -170,21 +150,6 @@ class Document:
             running_line=call.route.line,
         )
 
-    def literals(self) -> Literals:
-        """Return what can be read of the arguments of calls of ours."""
-        trees = {at: tree for at in self.above if (tree := self.trees[at]) is not None}
-        pythons = [cell.python for cell in self.cells[: self.call.running + 1]]
-        hidden = {name for python in pythons for name in python.shell}
-        anything = [NotLiteralError(magic, at, 1) for at, python in enumerate(pythons) for magic in python.hidden]
-        for at, tree in trees.items():
-            for star in (one for one in imports_in(tree) if one.name == "*"):
-                names = star_names(star.module)
-                hidden.update(names or ())
-                if names is None:
-                    anything.append(NotLiteralError(f"from {star.module} import *", at, star.line))
-        ours = [call.node for call in (*self.calls, *self.inits) if call.kind in ("create", "init")]
-        return Literals(trees, ours, hidden, next(iter(anything), None))
-
     def _number(self, count: int) -> None:
         """Number the cells as the notebook does, if each of the first `count` shows a number of its own.
 
@@ -192,10 +157,6 @@ class Document:
         """
         shown = [cell.execution_count for cell in self.cells[:count]]
         self.prompts = None not in shown and len(set(shown)) == len(shown)
-
-    def _does_something(self, at: int) -> bool:
-        tree = self.trees[at]
-        return tree is not None and any(not isinstance(statement, ast.Pass) for statement in tree.body)
 
     def _candidates(self, trainings: list[FoundCall], inits: list[FoundCall]) -> list[FoundCall]:
         wraps = any("wrap_model" in cell.source for cell, tree in zip(self.cells, self.trees, strict=True) if tree)

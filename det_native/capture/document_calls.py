@@ -7,14 +7,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from det_native.capture.bindings import imports_in
-from det_native.capture.stars import OURS, star_names
+from det_native.capture.bindings import imports_in, star_names
 from det_native.frameworks import get_framework, known_frameworks
 from det_native.schema.manifests import CallKind, Framework
 
 _EXPERIMENTAL = "det_native.experimental"
 #: ``determined`` and its parts are other names of ours (see ``det_native.compat``).
-_ALIAS = "determined"
+_ALIAS, _OURS = "determined", "det_native"
 #: Training calls of a context itself, of the frameworks whose contexts have them.
 CONTEXT_CALLS: dict[str, CallKind] = {
     "fit": "fit",
@@ -26,10 +25,6 @@ CREATES = frozenset({f"{_EXPERIMENTAL}.create", f"{_EXPERIMENTAL}.creation.creat
 FITS = frozenset({"fit", "fit_generator"})
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
-#: What may do something, or not.
-_CHOOSES = (
-    *(ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.match_case, ast.BoolOp, ast.Lambda),
-)
 _Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
@@ -45,8 +40,6 @@ class Route:
         Line of that cell's top-level statement.
     order : tuple
         By which calls are in the order of the document: the cell, and the places through which it is reached.
-    doubt : str
-        Why it may not be reached, empty if it is.
     loop : int or None
         Line of the loop that it stands in.
     """
@@ -54,13 +47,7 @@ class Route:
     running: int
     line: int
     order: tuple[tuple[int, ...], ...]
-    doubt: str = ""
     loop: int | None = None
-
-    @property
-    def in_function(self) -> bool:
-        """Whether a function is called for it."""
-        return len(self.order) > 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +102,7 @@ class Imports:
         for one in (one for tree in trees if tree is not None for one in imports_in(tree)):
             if one.name == "*":
                 own = _ours(one.module)
-                self._paths |= {name: f"{own}.{name}" for name in (star_names(own) or () if own == OURS else ())}
+                self._paths |= {name: f"{own}.{name}" for name in (star_names(own) or () if own == _OURS else ())}
             else:
                 self._paths[one.name] = _ours(one.path())
 
@@ -132,7 +119,7 @@ class Imports:
 
 def _ours(path: str) -> str:
     first, dot, rest = path.partition(".")
-    return f"det_native{dot}{rest}" if first == _ALIAS else path
+    return f"{_OURS}{dot}{rest}" if first == _ALIAS else path
 
 
 def parents_of(tree: ast.AST) -> dict[ast.AST, ast.AST]:
@@ -228,31 +215,27 @@ class _Finder:
     # Where it runs.
 
     def _routes(self, cell: int, node: ast.expr, inside: tuple[ast.AST, ...] = ()) -> list[Route]:
-        doubt, loop = "", None
+        loop: int | None = None
         child: ast.AST = node
         parent = self.parents[child]
         while not isinstance(parent, ast.Module):
             if isinstance(parent, _Function) and child in parent.body:
-                return self._callers(node, parent, inside, doubt, loop)
+                return self._callers(node, parent, inside, loop)
             if _repeats(parent, child):
                 loop = loop or getattr(parent, "lineno", None)
-            doubt = doubt or _may_leave_out(parent, child)
             child, parent = parent, self.parents[parent]
         assert isinstance(child, ast.stmt)
-        return [Route(cell, child.lineno, ((cell,), _end(node)), doubt, loop)]
+        return [Route(cell, child.lineno, ((cell,), _end(node)), loop)]
 
     def _callers(
-        self, node: ast.expr, function: _Function, inside: tuple[ast.AST, ...], doubt: str, loop: int | None
+        self, node: ast.expr, function: _Function, inside: tuple[ast.AST, ...], loop: int | None
     ) -> list[Route]:
         """Every place that names a function is taken for a call of it."""
         if function in inside:
             return []
         method = isinstance(self.parents[function], ast.ClassDef)
-        returns = [one for one in ast.walk(function) if isinstance(one, ast.Return) and _end(one) < _end(node)]
-        if returns:
-            doubt = doubt or f"the `return` in line {returns[0].lineno} decides whether it is made"
         return [
-            Route(route.running, route.line, (*route.order, _end(node)), doubt or route.doubt, loop or route.loop)
+            Route(route.running, route.line, (*route.order, _end(node)), loop or route.loop)
             for at, one in self.nodes
             if (isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load) and one.id == function.name)
             or (method and isinstance(one, ast.Attribute) and one.attr == function.name)
@@ -274,16 +257,6 @@ def _repeats(parent: ast.AST, child: ast.AST) -> bool:
     if isinstance(parent, _Comprehension):
         return child is not parent.generators[0]
     return isinstance(parent, ast.While)
-
-
-def _may_leave_out(parent: ast.AST, child: ast.AST) -> str:
-    """Return why the code around a piece of code may not come to it."""
-    always = (getattr(parent, "test", None), getattr(parent, "iter", None))
-    if not isinstance(parent, _CHOOSES) or child in always:
-        return ""
-    line = getattr(parent, "lineno", None)
-    where = "" if line is None else f", in line {line},"
-    return f"`{ast.unparse(parent).strip().splitlines()[0]}`{where} decides whether it is made"
 
 
 def instruction_position(call: ast.Call) -> tuple[int, int]:

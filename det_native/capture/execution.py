@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from det_native.capture.log import LoggedExecution
 from det_native.capture.transform import Transformed
 from det_native.capture.watch import Effects
+from det_native.schema.cell_titles import cell_title
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class Execution:
         The cell magic of a cell that is not Python (``%%bash``), None for Python.
     repeated : frozenset of str
         Names that code which ran many times (``%timeit``) may have changed.
+    prompts : bool
+        Whether its number is the one that the notebook shows in brackets.
     """
 
     logged: LoggedExecution
@@ -38,6 +41,7 @@ class Execution:
     failed_line: int | None = None
     language: str | None = None
     repeated: frozenset[str] = frozenset()
+    prompts: bool = True
 
     @property
     def index(self) -> int:
@@ -77,12 +81,11 @@ class Execution:
 
     @property
     def label(self) -> str:
-        """``Cell [7]``, as the notebook shows it."""
-        return (
-            f"Cell [{self.logged.number}]"
-            if self.logged.number is not None
-            else f"The code run before cell [{self.index + 1}]"
-        )
+        """``Cell [7]``, as the notebook shows it, or ``Code cell 7`` where it shows no number."""
+        if self.logged.number is None:
+            return f"The code run before cell [{self.index + 1}]"
+        title = cell_title(self.logged.number, prompts=self.prompts)
+        return title[0].upper() + title[1:]
 
     @property
     def cell(self) -> str:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from det_native.capture.bindings import star_names
 from det_native.capture.calls import cell_line
 from det_native.capture.execution import Execution, Facts
 from det_native.capture.failure import Divided, divide
 from det_native.capture.log import ExecutionLog, LoggedExecution
 from det_native.capture.reads import reads_of
-from det_native.capture.stars import star_names
 from det_native.capture.transform import Transformed, transform
 
 
 def executions_of(log: ExecutionLog, until: int) -> list[Execution]:
     """Return the executions up to and with index `until`, transformed."""
-    return [_execution(logged, transform(logged.source)) for logged in log.executions[: until + 1]]
+    return [_execution(logged, transform(logged.source), log.prompts) for logged in log.executions[: until + 1]]
 
 
-def _execution(logged: LoggedExecution, transformed: Transformed) -> Execution:
+def _execution(logged: LoggedExecution, transformed: Transformed, prompts: bool) -> Execution:
     failed = logged.ending.succeeded is False
     language = transformed.language
     source = ""
@@ -37,7 +37,7 @@ def _execution(logged: LoggedExecution, transformed: Transformed) -> Execution:
     if failed:
         source = divided.head if logged.ending.interrupted else divided.again
     changed = _changed_names(transformed.repeated)
-    return Execution(logged, transformed, source, divided.head, failed_line, language, changed)
+    return Execution(logged, transformed, source, divided.head, failed_line, language, changed, prompts)
 
 
 def _changed_names(source: str) -> frozenset[str]:

@@ -1,7 +1,7 @@
-"""Sends a notebook's document: its Python cells, from the top to the call, as the front end has them.
+"""Sends a notebook's document: runs its cells, from the top to the call, in a process of their own.
 
-Where these have to run first, in a process of their own, the call is captured there as it is in a notebook's kernel:
-what is quick runs again on the worker, and values of what is slow travel. By its text alone no value travels.
+The call is captured there as it is in a notebook's kernel: what is quick runs again on the worker, and values of what
+is slow travel. What the text alone tells (which training calls there are, and where) chooses the call.
 
 ``python -P -m det_native.experimental.document inspect|submit`` reads one JSON object from stdin and writes one to
 stdout. Run it with the interpreter of the notebook's kernelspec and the notebook's folder as working directory
@@ -27,30 +27,24 @@ The exit status is 0, and the answer has ``"ok": true``, or it is 1 and the answ
 
     {"ok": true,
      "prompts": bool,                          # whether a cell's number is the one that the notebook shows
-     "call": {"cell": int|null, "id": str, "line": int, "kind": "fit"|"train"|"create", "framework": "keras"|"torch"},
+     "call": {"cell": int|null, "id": str, "line": int, "kind": "fit"|"train"|"create",
+              "framework": str},               # empty where running the cells tells it
      "calls": [{"cell","id","line","kind",     # all that could be sent; running: the cell that calls the function
                 "running": int|null}],         # in which it is written
      "chosen": int,                            # which of them this is
-     "rows": [{"what","how","size","cell","status","note"}],   # CaptureRow: what travels, and what does not
-     "total": bytes, "new": bytes,             # new: what the master lacks; all of it if none answers
      "master": str|null,                       # address of the master that was asked; null if none answers
      "master_problem": str,                    # why it cannot be used; empty if submit would start one
      "warnings": [str],
-     "changed": [{"cell": int|null, "id": str, "why": str}],   # of the cells that are sent
-     "must_run": [{"cell": int|null, "id": str, "why": str}],  # not empty: submit first runs these, in its own process
-                                               # (never in the kernel), to learn what is no literal; `why` of the last
-                                               # says what for
-     "config": {...}|null, "slots": int,       # null: known only once the cells have run; slots as far as literals tell
-     "trials": int|null,                       # how many it trains; null where that is not known yet
+     "changed": [{"cell": int|null, "id": str, "why": str}],   # of the cells that run
      "cells_in_all": int,                      # code cells that are not empty
-     "written": {"place": "cluster"|"here", "test": bool},     # what the document itself says
+     "written": {"place": "cluster"|"here", "test": bool},     # what the document itself says, by constants
      "here": {"before": str, "cells": [id], "after": str},     # see below
      "problems": [...]}                        # not empty: submit would refuse, with these
 
-``submit`` answers ``{"ok": true, "experiment": {"id": int, "name": str}}``, or ``{"ok": true, "schedule": {...}}`` as
-REST has it. It runs no cell unless ``must_run`` says so. A cell's number is the one that the notebook shows, if all
-cells that matter show one (``prompts``); else its place among the code cells that are not empty, from 1, and ``rows``
-name it without brackets.
+``submit`` runs the cells ``here.cells``, in its own process and never in the kernel, as far as the call, and answers
+``{"ok": true, "experiment": {"id": int, "name": str}}``, or ``{"ok": true, "schedule": {...}}`` as REST has it.
+A cell's number is the one that the notebook shows, if all cells that matter show one (``prompts``); else its place
+among the code cells that are not empty, from 1.
 
 "Here, in this notebook's kernel": execute ``here.before`` silently (``store_history`` false) in the kernel, then run
 the cells ``here.cells`` of the notebook as a user does, in that order, then execute ``here.after`` silently. ``before``
@@ -92,7 +86,7 @@ def main(arguments: list[str], text: str) -> dict[str, Any]:
             raise ArgumentError(_USAGE)
         request = _request(text)
         folder = _enter(Path(request.path))
-        return answers.inspect(request, folder) if arguments == ["inspect"] else answers.submit(request, folder)
+        return answers.inspect(request) if arguments == ["inspect"] else answers.submit(request, folder)
     except DetError as error:
         return answers.failure(error)
 

@@ -2,112 +2,33 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+import ast
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from det_native._version import PROTOCOL
-from det_native.capture.bundle import assemble
 from det_native.capture.document import Document
 from det_native.capture.document_calls import FoundCall
-from det_native.capture.document_program import Collected, collect_document
-from det_native.capture.model import Bundle, BundleRow
-from det_native.capture.nesting import refusing_deep_code
 from det_native.capture.request import HEADLINE
-from det_native.capture.script import capture_script
-from det_native.client.connect import connect, locate, named_master
-from det_native.client.handles import Experiment
-from det_native.client.session import Session
-from det_native.errors import (
-    CaptureError,
-    DetError,
-    MasterError,
-    NotFoundError,
-    Problem,
-    ProblemsError,
-    RequestError,
-    WorkerEnvironmentError,
-)
-from det_native.experimental.cluster import for_master, send_capture, stored_at
-from det_native.experimental.document_plan import Plan, plan_document
+from det_native.client.connect import connect, locate
+from det_native.errors import CaptureError, DetError, MasterError, Problem, ProblemsError, RequestError
+from det_native.experimental.arguments import Place, resolve
 from det_native.experimental.document_request import Request
+from det_native.experimental.document_run import run_document
 from det_native.experimental.scheduled import Scheduled, scheduling
-from det_native.experimental.worker_environment import fit_to_workers, notices_of
-from det_native.schema import routes
-from det_native.schema.effects import unsearched_ranges
-from det_native.schema.rest import CaptureRow, HashList
-from det_native.search.make import planned_trials
+from det_native.experimental.worker_environment import notices_of
 
 _MODULE = "det_native.experimental.document"
-_MARK = re.compile(r"\[(\d+)\]")
-
-
-class Reading:
-    """A document that was read, planned and captured.
-
-    Parameters
-    ----------
-    request : Request
-    folder : Path
-        The notebook's folder; it is the working directory.
-
-    Raises
-    ------
-    CaptureError
-        If it makes no training call.
-    """
-
-    def __init__(self, request: Request, folder: Path) -> None:
-        self.request, self.folder = request, folder
-        self.document: Document = Document(request.document_cells(), request.call)
-        with refusing_deep_code(self.document.sources):
-            self.plan: Plan = plan_document(self.document, test=request.test, slots=request.slots)
-            self.collected: Collected = self._collect()
-        self.problems = list(dict.fromkeys([*self.plan.problems, *self.collected.problems]))
-
-    def _collect(self) -> Collected:
-        wanted, settings = self.plan.request(), self.plan.settings
-        collected = collect_document(self.document, wanted, self.folder)
-        if settings.command is None:
-            return collected
-        capture = capture_script(wanted, None, settings.command)
-        return Collected(capture)
-
-    @property
-    def must_run(self) -> bool:
-        """Whether the cells have to run before the call can be submitted."""
-        return bool(self.plan.reasons)
-
-    def raise_problems(self) -> None:
-        """Raise what stands in the way.
-
-        Raises
-        ------
-        CaptureError
-        """
-        if self.problems:
-            raise CaptureError(HEADLINE, self.problems)
 
 
 # inspect --------------------------------------------------------------------------------------------------------------
 
 
-def _of_configuration(plan: Plan) -> list[str]:
-    """Return what a submit from the notebook warns of in the configuration, where that can be read."""
-    note = unsearched_ranges(plan.config) if plan.config is not None else ""
-    return [note] if note else []
-
-
-def inspect(request: Request, folder: Path) -> dict[str, Any]:
-    """Say what a document would send; see ``det_native.experimental.document``."""
-    reading = Reading(request, folder)
-    document, plan = reading.document, reading.plan
-    bundle, problems = _assembled(reading)
-    there = _there(reading, bundle) if bundle is not None else _There()
-    total, new = _sizes(bundle) if bundle is not None else (0, 0)
-    call = document.call
+def inspect(request: Request) -> dict[str, Any]:
+    """Say what a submit of a document would do; see ``det_native.experimental.document``."""
+    document = Document(request.document_cells(), request.call)
+    call, place = document.call, _written_place(document)
+    master, master_problem, notices = _master()
     return {
         "ok": True,
         "prompts": document.prompts,
@@ -115,25 +36,18 @@ def inspect(request: Request, folder: Path) -> dict[str, Any]:
             **_cell(document, call.owner),
             "line": call.node.lineno,
             "kind": call.kind,
-            "framework": plan.framework,
+            "framework": call.framework or (document.init.framework if document.init is not None else None) or "",
         },
         "calls": [_call(document, each) for each in document.calls],
         "chosen": next(at for at, each in enumerate(document.calls) if each is call),
-        "rows": [_row(document, row) for row in (*(bundle.report if bundle is not None else ()), *there.rows)],
-        "total": total,
-        "new": new,
-        "master": there.master,
-        "master_problem": there.in_the_way,
-        "warnings": [*_of_configuration(plan), *reading.collected.capture.notes.warnings, *there.warnings],
-        "changed": _changed(document),
-        "must_run": _must_run(reading) if reading.must_run else [],
-        "config": plan.config.model_dump(mode="json") if plan.config is not None else None,
-        "trials": planned_trials(plan.config) if plan.config is not None else None,
-        "cells_in_all": sum(bool(cell.source.strip()) for cell in document.cells),
-        "slots": plan.slots,
-        "written": {"place": "here" if plan.written.local else "cluster", "test": plan.written.test},
+        "master": master,
+        "master_problem": master_problem,
+        "warnings": list(dict.fromkeys([*_warnings(document), *notices])),
+        "changed": list(_changed(document)),
+        "cells_in_all": len(document.cells),
+        "written": {"place": "here" if place.local else "cluster", "test": place.test},
         "here": here(document, test=request.test),
-        "problems": problem_list([*problems, *there.problems]),
+        "problems": problem_list(_problems(document)),
     }
 
 
@@ -149,89 +63,31 @@ def here(document: Document, *, test: bool) -> dict[str, Any]:
 
 def problem_list(problems: Sequence[Problem]) -> list[dict[str, str]]:
     """Return problems as the answers have them."""
-    return [{"where": one.where, "what": one.what, "remedy": one.remedy} for one in problems]
+    return [{"where": each.where, "what": each.what, "remedy": each.remedy} for each in problems]
 
 
-def _assembled(reading: Reading) -> tuple[Bundle | None, list[Problem]]:
-    settings = reading.plan.settings
+def _written_place(document: Document) -> Place:
+    """Return where the document itself says that it trains, as far as constants in the call say so."""
+    call = document.call if document.call.kind == "create" else document.init
+    keywords = call.node.keywords if call is not None else []
+    constants: dict[str | None, Any] = {
+        each.arg: each.value.value for each in keywords if isinstance(each.value, ast.Constant)
+    }
     try:
-        bundle = assemble(
-            reading.collected.capture,
-            context_dir=settings.context_dir,
-            protocol=PROTOCOL,
-            stored=stored_at(settings.master_url),
-            elsewhere=bool(named_master(settings.master_url)),
-        )
-    except ProblemsError as error:
-        return None, [*reading.problems, *error.problems]
-    return for_master(bundle, settings.master_url), reading.problems
+        return resolve(**{name: constants.get(name) for name in ("mode", "local", "test")})
+    except (DetError, TypeError):
+        return Place(local=False, test=False)  # the run says what is wrong
 
 
-@dataclass
-class _There:
-    """What the master says of a document.
-
-    Attributes
-    ----------
-    master : str or None
-        Its address; None if none can be asked.
-    in_the_way : str
-        Why it cannot be used; empty if none runs, too.
-    warnings, problems, rows
-        What the workers lack, or have in another version, and GPUs that other processes fill.
-    """
-
-    master: str | None = None
-    in_the_way: str = ""
-    warnings: Sequence[str] = ()
-    problems: Sequence[Problem] = ()
-    rows: Sequence[CaptureRow] = ()
-
-
-def _there(reading: Reading, bundle: Bundle) -> _There:
-    """Ask the master, and mark in the report what it has."""
-    master_url = reading.plan.settings.master_url
+def _master() -> tuple[str | None, str, Sequence[str]]:
+    """Return the address of the master, why it cannot be used, and what a user should know of its slots."""
     try:
-        if locate(master_url) is None:
-            return _There()  # it is started when the document is submitted
-        session = connect(master_url, start=False)
-        existed, missing = _lacking(session, bundle)
-        found = _compared(session, reading, bundle)
+        if locate(None) is None:
+            return None, "", ()  # it is started when the document is submitted
+        session = connect(None, start=False)
+        return session.url, "", notices_of(session)
     except MasterError as error:
-        return _There(in_the_way=str(error))
-    for row in bundle.report:
-        if row.status != "not sent" and row.how != "requirement":
-            there = existed or (isinstance(row, BundleRow) and not row.hashes & missing)
-            row.status = "already there" if there else "new"
-    return found
-
-
-def _compared(session: Session, reading: Reading, bundle: Bundle) -> _There:
-    """Return what a submit would say of the workers' Python, packages and GPUs."""
-    config = reading.plan.config
-    # Before cells have run it may be unknown what is to be installed: then nothing is refused for want of it.
-    wanted: Literal["auto"] | list[str] | None = "auto" if config is None else config.environment.packages
-    try:
-        fitted = fit_to_workers(session, bundle, reading.collected.capture.packages, wanted)
-    except WorkerEnvironmentError as error:
-        return _There(session.url, warnings=notices_of(session), problems=error.problems)
-    return _There(session.url, warnings=fitted.warnings, rows=fitted.rows)
-
-
-def _lacking(session: Session, bundle: Bundle) -> tuple[bool, set[str]]:
-    """Return whether the master has the bundle, and the blobs of it that it lacks."""
-    try:
-        session.call(routes.GET_BUNDLE_CREATED, bundle_id=bundle.manifest.id)
-    except NotFoundError:
-        hashes = sorted(bundle.manifest.hashes())
-        return False, set(session.call(routes.FIND_MISSING, HashList(hashes=hashes)).hashes)
-    return True, set()
-
-
-def _sizes(bundle: Bundle) -> tuple[int, int]:
-    """Return the bytes of all that travels, and of what the master lacks."""
-    travelling = [row for row in bundle.report if row.status != "not sent" and row.how != "made again"]
-    return sum(row.size for row in travelling), sum(row.size for row in travelling if row.status == "new")
+        return None, str(error), ()
 
 
 def _cell(document: Document, index: int) -> dict[str, Any]:
@@ -244,47 +100,47 @@ def _call(document: Document, call: FoundCall) -> dict[str, Any]:
     return {**_cell(document, call.owner), "line": call.node.lineno, "kind": call.kind, "running": running}
 
 
-def _row(document: Document, row: CaptureRow) -> dict[str, Any]:
-    """Return a row as the answer has it: brackets are for what the notebook shows in brackets."""
-    found = row.model_dump(mode="json")
-    if not document.prompts:
-        found["cell"] = _MARK.sub(r"\1", found["cell"])
-        if row.how == "runs again":
-            found["what"] = _MARK.sub(r"\1", f"code {row.what}")
-    return found
-
-
-def _changed(document: Document) -> list[dict[str, Any]]:
-    found = []
+def _changed(document: Document) -> Iterator[dict[str, Any]]:
     latest = 0
     for index in document.above:
         cell = document.cells[index]
         if cell.executed is not None and cell.executed != cell.source:
-            found.append({**_cell(document, index), "why": "text differs from what last ran"})
+            yield {**_cell(document, index), "why": "text differs from what last ran"}
         elif cell.executed is None and cell.execution_count is None:
-            found.append({**_cell(document, index), "why": "not run yet"})
+            yield {**_cell(document, index), "why": "not run yet"}
         elif cell.executed is not None and cell.execution_count is not None:
             if cell.execution_count < latest:
-                found.append(
-                    {
-                        **_cell(document, index),
-                        "why": "last ran before a cell above; what is sent runs from top to bottom",
-                    }
-                )
+                why = "last ran before a cell above; a submit runs the cells from top to bottom"
+                yield {**_cell(document, index), "why": why}
             latest = max(latest, cell.execution_count)
-    return found
 
 
-def _must_run(reading: Reading) -> list[dict[str, Any]]:
-    document = reading.document
-    cells = {cell.cell_id: cell.reason for cell in reading.collected.capture.program.cells}
-    found = [
-        {**_cell(document, index), "why": cells.get(document.cells[index].id, "makes what values= sends")}
-        for index in document.above
+def _problems(document: Document) -> list[Problem]:
+    call = document.call
+    if call.route.loop is None:
+        return []
+    what = f"{call.kind}() stands in a loop (line {call.route.loop}): a document is sent as one experiment."
+    remedy = "Take it out of the loop, let a searcher vary the hyperparameters, or run the cell itself."
+    return [Problem(f"{document.label(call.owner)}, line {call.node.lineno}", what, remedy)]
+
+
+def _warnings(document: Document) -> Iterator[str]:
+    call = document.call
+    for at, why in document.invalid.items():
+        if at <= call.running:
+            yield f"{document.label(at)} is not valid Python ({why}) and is left out."
+    others = [
+        (each.running, f"{document.within(each.running)} ({each.kind})") for each in document.calls if each is not call
     ]
-    if found:
-        found[-1]["why"] = "; ".join(dict.fromkeys(reading.plan.reasons))
-    return found
+    if others:
+        labels = ", ".join(dict.fromkeys(label for _, label in others))
+        text = f"Only one training call is sent, {document.title()}; not sent: {labels}."
+        if any(running <= call.running for running, _ in others):
+            text += (
+                " Those above it do not train: what they return is empty, and models are as they were before. To go "
+                "on from trained weights, write them to a file, and load that where the model is made."
+            )
+        yield text
 
 
 # submit ---------------------------------------------------------------------------------------------------------------
@@ -292,32 +148,22 @@ def _must_run(reading: Reading) -> list[dict[str, Any]]:
 
 def submit(request: Request, folder: Path) -> dict[str, Any]:
     """Submit a document; see ``det_native.experimental.document``."""
-    reading = Reading(request, folder)
-    reading.raise_problems()
+    document = Document(request.document_cells(), request.call)
+    problems = _problems(document)
+    if problems:
+        raise CaptureError(HEADLINE, problems)
     try:
         with scheduling(request.schedule):
-            experiment = _run(reading) if reading.must_run else _send(reading)
+            experiment = run_document(document, request, folder)
     except Scheduled as made:
         return {"ok": True, "schedule": made.schedule}
     return {"ok": True, "experiment": {"id": experiment.id, "name": experiment.name}}
-
-
-def _send(reading: Reading) -> Experiment:
-    plan, request = reading.plan, reading.request
-    assert plan.config is not None, "it is only missing where cells must run, or with problems"
-    return send_capture(reading.collected.capture, plan.config, plan.framework, plan.settings, request.idempotency_key)
-
-
-def _run(reading: Reading) -> Experiment:
-    from det_native.experimental.document_run import run_document
-
-    return run_document(reading.document, reading.request, reading.folder)
 
 
 def failure(error: DetError) -> dict[str, Any]:
     """Return the answer for an error."""
     problems: Sequence[Problem] = error.problems if isinstance(error, ProblemsError) else ()
     if isinstance(error, RequestError) and error.body is not None:
-        problems = [Problem(one.where, one.what, one.remedy) for one in error.body.problems]
+        problems = [Problem(each.where, each.what, each.remedy) for each in error.body.problems]
     headline = error.headline if isinstance(error, ProblemsError) else str(error)
     return {"ok": False, "error": headline, "problems": problem_list(problems)}

@@ -64,6 +64,8 @@ class _Runner:
         log.prompts = self.document.prompts
 
     def run(self, submission: Submission) -> None:
+        from IPython.core.error import UsageError
+
         with _kept_output() as output:
             for index in self.document.above:
                 self._progress(index)
@@ -73,7 +75,7 @@ class _Runner:
                 error = result.error_before_exec or result.error_in_exec
                 if isinstance(error, Scheduled):
                     raise error
-                if error is not None:
+                if error is not None and not isinstance(error, UsageError):  # a magic that this shell lacks
                     self._failed(index, error, output())
             raise CaptureError(HEADLINE, [self._not_reached()])
 

@@ -170,25 +170,6 @@ def has_seed(settings: Settings) -> bool:
     return loaded.reproducibility.experiment_seed is not None
 
 
-def left_to_fit(settings: Settings) -> frozenset[str]:
-    """Return the fields, by dotted path, that only the call of ``fit()`` fills in.
-
-    Raises
-    ------
-    ConfigurationError
-        Listing every problem of the others.
-    """
-    loaded = load_config(settings.config, local=settings.place.local, defaults=_STAND_INS, warn=False)
-    open_fields = set()
-    for path, stand_in in _STAND_INS.items():
-        value: Any = loaded.model_dump(mode="json")
-        for name in path.split("."):
-            value = value.get(name) if isinstance(value, dict) else None
-        if value == stand_in or (path == "hyperparameters.global_batch_size" and _is_stand_in(value)):
-            open_fields.add(path)
-    return frozenset(open_fields)
-
-
 def complete_for_fit(settings: Settings, call: Any, *, warn: bool = True) -> ExperimentConfig:
     """Complete the configuration by what a call of ``fit()`` says.
 

@@ -9,14 +9,13 @@ from pathlib import Path
 from det_native.capture.bindings import imports_in
 from det_native.frameworks import Description, known_frameworks
 
-MAIN = "__main__"
 _PACKAGE = "det_native"
 #: Code that was written for Determined names the same classes by this package.
 _OLD = "determined"
 _MOST_FILES = 20
 
 
-def framework_in_text(entrypoint: str, folder: Path, main: ast.Module | None = None) -> Description | None:
+def framework_in_text(entrypoint: str, folder: Path) -> Description | None:
     """Return the framework whose trial class an entrypoint derives from; nothing is imported.
 
     Parameters
@@ -25,8 +24,6 @@ def framework_in_text(entrypoint: str, folder: Path, main: ast.Module | None = N
         ``"module:Class"``.
     folder : Path
         Where the module lies.
-    main : ast.Module, optional
-        The module ``__main__``, of which there is no file.
 
     Returns
     -------
@@ -43,7 +40,7 @@ def framework_in_text(entrypoint: str, folder: Path, main: ast.Module | None = N
         found = _framework_of(dotted)
         if found is not None:
             return found
-        waiting += _bases(dotted, folder, main)
+        waiting += _bases(dotted, folder)
     return None
 
 
@@ -57,10 +54,10 @@ def _framework_of(dotted: str) -> Description | None:
     return None
 
 
-def _bases(dotted: str, folder: Path, main: ast.Module | None) -> Iterator[str]:
+def _bases(dotted: str, folder: Path) -> Iterator[str]:
     """Give the classes that a class derives from, or what a name of a module stands for, with their modules."""
     module, _, name = dotted.rpartition(".")
-    found = (main, "") if main is not None and module == MAIN else _parsed(module, folder)
+    found = _parsed(module, folder)
     if found is None:
         return
     tree, package = found

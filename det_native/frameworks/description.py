@@ -40,8 +40,6 @@ class Description:
         Module whose ``init()`` makes a native context, also found as ``det.experimental.<its last name>``.
     context_calls : frozenset of str
         Training calls that are methods of that context; without any, they are methods of the model.
-    call_fills : tuple of str
-        Fields of the configuration that a native training call fills, besides metric, length, batch size and records.
     variables : tuple of str
         Beginnings of the names of environment variables that it reads while it is imported.
     variables_here : str
@@ -96,7 +94,6 @@ class Description:
     calls: tuple[str, ...] = ()
     init: str = ""
     context_calls: frozenset[str] = frozenset()
-    call_fills: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
     variables_here: str = ""
     deciding_variables: tuple[str, ...] = ()

@@ -17,7 +17,6 @@ DESCRIPTION = Description(
     calls=("det_native.estimator.call:EstimatorCall",),
     init="det_native.experimental.estimator",
     context_calls=frozenset({"train_and_evaluate"}),
-    call_fills=("min_validation_period",),
     variables=("TF_", "XLA_", "KERAS_"),
     gradient_means=("horovod",),
     without_effect={"optimizations.torch_compile": "for Estimator: it is for the models of a PyTorchTrial"},

@@ -16,7 +16,6 @@ DESCRIPTION = Description(
     calls=("det_native.pytorch.native_call:TorchCall", "det_native.pytorch.epochs_call:EpochsCall"),
     init="det_native.experimental.pytorch",
     context_calls=frozenset({"fit", "train", "epochs"}),
-    call_fills=("min_validation_period",),
     variables=("TORCH", "PYTORCH_"),
     gradient_means=("torch", "horovod"),
     gpu_package="torch",

@@ -37,7 +37,7 @@ MOST_OBJECTS = 500_000
 #: Values in containers that cost as much as an object to be walked through, and to be compared.
 _VALUES, _COMPARED = 16, 64
 #: Objects that are compared at once; where they differ, each is looked at.
-_PIECE = 2_000
+_PIECE = 1_000
 #: Bytes of larger memory in one tree of which all is read, too.
 _ROOM = 16 << 20
 _BLOCK = 512  # addresses that are compared at once

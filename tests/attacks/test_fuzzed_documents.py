@@ -16,16 +16,13 @@ from hypothesis import strategies as st
 
 from det_native.experimental.document import main
 
-CREATE = "import det_native as det\ndet.experimental.create(Trial, {config}{more})\n"
+CREATE = "import det_native as det\ndet.experimental.create(Trial, {})\n"
 
 
 @pytest.fixture(scope="module")
 def notebook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Give a notebook's path, in the folder where the command is then; all is put back at the end."""
     folder = tmp_path_factory.mktemp("notebooks").resolve()
-    (folder / "train.py").write_text("x = (\n")
-    (folder / "deep.py").write_text("x = " + "1+" * 5000 + "1\n")
-    (folder / "binary.py").write_bytes(b"\x7fELF\x00\xff")
     kept = os.getcwd(), list(sys.path), os.environ.get("JPY_SESSION_NAME")
     os.chdir(folder)
     os.environ["JPY_SESSION_NAME"] = str(folder / "n.ipynb")
@@ -55,10 +52,6 @@ def answered(text: str) -> dict[str, Any]:
     json.dumps(answer).encode()
     assert answer["ok"] or answer["error"]
     return answer
-
-
-def problems(answer: dict[str, Any]) -> str:
-    return json.dumps([answer.get("error", ""), answer.get("problems", [])])
 
 
 # What the parser and those that walk its trees cannot take, and what is done to the shell's lines.
@@ -92,69 +85,9 @@ CELLS = {
 
 @pytest.mark.parametrize("what", CELLS)
 def test_a_cell_that_cannot_be_read_is_refused_or_left_out(notebook: Path, what: str) -> None:
-    answer = inspected(notebook, CELLS[what], CREATE.format(config="{}", more=""))
-    assert "Trial" in problems(answer) or "Code cell 1" in problems(answer)
+    answer = inspected(notebook, CELLS[what], CREATE)
+    assert answer["ok"] or "Code cell 1" in json.dumps(answer)
     assert not Path("/etc/passwd-of-test").exists()
-
-
-def test_the_cell_that_is_nested_too_deeply_is_named(notebook: Path) -> None:
-    # Packages raise the limit (jedi, to 3000), and a test before may have imported such a package.
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(1000)
-    try:
-        answer = inspected(notebook, "y = 1", CELLS["a sum that is parsed"], CREATE.format(config="{}", more=""))
-    finally:
-        sys.setrecursionlimit(limit)
-    [problem] = answer["problems"]
-    assert (problem["where"], problem["what"]) == ("Code cell 2", "is nested too deeply to be read.")
-
-
-CONFIGURATIONS = {
-    "dictionaries within dictionaries": "{'a': " * 60 + "1" + "}" * 60,
-    "lists within lists": "[" * 900 + "]" * 900,
-    "a long sum": "{'a': " + "[]+" * 900 + "[]}",
-    "a power": "{'a': 9**9**9**9}",
-    "a large list": "{'a': [0] * 10**10}",
-    "numbers that are none": "{'a': 1e999, 'b': 1j, 'c': ..., 'd': b'x', 3: 4, None: 5, 'e': {1, 2}}",
-    "half a pair": r"{'name': '\ud800'}",
-    "a tag that makes an object": r"'a: !!python/object/apply:os.system [id]'",
-    "aliases of aliases": repr(
-        "\n".join(["a0: &a0 [x]", *(f"a{n}: &a{n} [{f'*a{n - 1},' * 9}]" for n in range(1, 10))])
-    ),
-    "a file of the system": "'/etc/passwd.yaml'",
-    "a device": "'/dev/zero'",
-    "no name of a file": r"'a\0.yaml'",
-    "a long name of a file": f"'{'a' * 5000}.yaml'",
-}
-
-
-@pytest.mark.parametrize("what", CONFIGURATIONS)
-def test_a_configuration_that_is_none_is_refused(notebook: Path, what: str) -> None:
-    answer = inspected(notebook, CREATE.format(config=CONFIGURATIONS[what], more=""))
-    assert not answer["ok"] or answer["problems"]
-    assert "root:" not in problems(answer)
-
-
-@pytest.mark.parametrize(
-    "more",
-    [
-        r"context_dir='\0'",
-        f"context_dir='{'a' * 5000}'",
-        "context_dir='/etc/passwd'",
-        "command=['train.py']",
-        "command=['deep.py']",
-        "command=['binary.py']",
-        r"command=['a\0b']",
-        f"command=['{'a' * 5000}']",
-        "master_url='file:///etc/passwd'",
-        "master_url='http://169.254.169.254/'",
-        "master_url='http://[::::'",
-    ],
-)
-def test_an_argument_that_names_what_cannot_be_used_is_refused(notebook: Path, more: str) -> None:
-    answer = inspected(notebook, CREATE.format(config="{}", more=f", {more}"))
-    assert not answer["ok"] or answer["problems"]
-    assert "root:" not in problems(answer)
 
 
 @pytest.mark.parametrize(
@@ -233,7 +166,7 @@ FRAGMENTS = st.sampled_from(
     fields=st.dictionaries(st.sampled_from(["call", "slots", "test", "place"]), ANYTHING, max_size=1),
 )
 def test_any_cells_are_read_or_refused(notebook: Path, cells: list[str], fields: dict[str, Any]) -> None:
-    inspected(notebook, *cells, CREATE.format(config="{}", more=""), **fields)
+    inspected(notebook, *cells, CREATE, **fields)
 
 
 @given(request=st.fixed_dictionaries({"path": TEXTS, "cells": ANYTHING}) | ANYTHING)

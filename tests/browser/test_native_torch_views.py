@@ -82,7 +82,7 @@ def test_notebooks_with_objects_of_ones_own_are_submitted(screen: Screen, lab: L
     for name, path in notebooks.items():
         screen.open_beside(path)
         dialog = open_dialog(screen)
-        expect(dialog).to_contain_text(f"Sends {says[name][1]} of PyTorch, code cell 2, line")
+        expect(dialog).to_contain_text(f"Submits {says[name][1]} of PyTorch, code cell 2, line")
         expect(accept(dialog)).to_be_enabled()
         accept(dialog).click()
         dialog.wait_for(state="detached")

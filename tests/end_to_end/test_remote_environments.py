@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from faults import Kernel, ended, running_kernel
@@ -21,11 +19,6 @@ from det_native.schema.states import ExperimentState
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
-INSPECT = """
-import json, sys
-from det_native.experimental.document import main
-print("ANSWER" + json.dumps(main(["inspect"], sys.argv[1])))
-"""
 CELL = """
 import det_native as det
 from toy_framework.trial import ToyTrial
@@ -43,16 +36,6 @@ def configuration(**environment):
         "scheduling_unit": 1,
         "environment": environment,
     }
-"""
-
-LITERAL = """
-experiment = det.experimental.create(
-    Telling,
-    {
-        "hyperparameters": {"global_batch_size": 1},
-        "searcher": {"name": "single", "metric": "val_loss", "max_length": {"batches": 2}},
-    },
-)
 """
 
 
@@ -90,15 +73,6 @@ def create(environment: str = "") -> str:
     return f"experiment = det.experimental.create(Telling, configuration({environment}))"
 
 
-def inspected(laptop: Laptop, kernel: Kernel, call: str = LITERAL) -> dict[str, Any]:
-    """Return what the dialog of JupyterLab is told of a notebook with these cells."""
-    cells = [{"id": f"c{at}", "source": text} for at, text in enumerate((CELL, call))]
-    request = {"path": str(kernel.folder / "notebook.ipynb"), "kernelspec": "python3", "cells": cells}
-    found: dict[str, Any] = json.loads(laptop.script(INSPECT, json.dumps(request)).split("ANSWER")[1])
-    assert found["ok"], found
-    return found
-
-
 def said(laptop: Laptop, number: int) -> str:
     """Return the log of the one trial, which has trained."""
     experiment = laptop.attach(number)
@@ -110,11 +84,6 @@ def test_a_package_that_is_missing_is_told_before_anything_is_queued(laptop: Lap
     text = str(kernel.run(create(), fails=True).error)
     assert f"imports tiny_pack, which the workers of {laptop.machine.address} do not have" in text
     assert "packages: auto" in text
-    unknown = inspected(laptop, kernel, create())
-    assert unknown["problems"] == [], "cells that have not run may have it installed"
-    assert [row["note"] for row in unknown["rows"] if row["how"] == "package"] == ["here 1.0, on the workers missing"]
-    [problem] = inspected(laptop, kernel)["problems"]
-    assert problem["what"].startswith(f"imports tiny_pack, which the workers of {laptop.machine.address} do not have")
     session = connect(laptop.machine.address)
     assert session.call(routes.LIST_EXPERIMENTS) == []
     assert not list((laptop.machine.home_there.path / "blobs").iterdir()), "nothing was sent"
@@ -138,9 +107,6 @@ def test_another_version_is_a_warning_with_both(laptop: Laptop, kernel: Kernel) 
     number = kernel.value("experiment.id")
     log = said(laptop, number)
     assert "tiny_pack is 2.0" in log
-    answer = inspected(laptop, kernel)
-    assert any("have tiny-pack 2.0, here it is 1.0" in text for text in answer["warnings"])
-    assert [row["what"] for row in answer["rows"] if row["how"] == "package"] == ["tiny-pack"]
     listed = kernel.submit(create("packages=['tiny-pack==1.0']"))
     assert "tiny_pack is 1.0" in said(laptop, listed)
 

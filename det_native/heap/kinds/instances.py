@@ -33,6 +33,8 @@ CLASS = "__class__"
 # Flags of classes of which the sources of CPython say: made by a class statement; not to be changed.
 _HEAP = 1 << 9
 _IMMUTABLE = 1 << 8
+#: Classes that were met and are not of det_native.
+_NOT_OURS: set[type] = set()
 
 
 class AttributesKind(NamedKind):
@@ -48,6 +50,7 @@ class AttributesKind(NamedKind):
         self._skipped, self.compared, self.is_listed = skipped, compared, not skipped
         self._uncompared = skipped | self.set_by_use
         self._names: dict[tuple[str, ...], tuple[str, ...]] = {}  # one tuple for all objects with these attributes
+        self._compared_names: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def read_state(self, obj: Any) -> State:
         cls: Any = type(obj)
@@ -60,9 +63,16 @@ class AttributesKind(NamedKind):
     def glance(self, obj: Any, read: ReadMemory) -> State:
         cls: Any = type(obj)
         attributes = AttributesKind.read(self, obj) if slots_of(cls) else _attributes_of(obj)
-        uncompared = self._uncompared
-        names = [n for n, v in attributes.items() if n not in uncompared and kind_of(v) is not OF_DET_NATIVE]
-        return [*map(attributes.__getitem__, names)], tuple(names)
+        all_names = tuple(attributes)
+        names = self._compared_names.get(all_names)
+        if names is None:
+            names = self._compared_names[all_names] = tuple(n for n in all_names if n not in self._uncompared)
+        children = [*map(attributes.__getitem__, names)]
+        if not _NOT_OURS.issuperset(map(type, children)):
+            _NOT_OURS.update(type(child) for child in children if kind_of(child) is not OF_DET_NATIVE)
+            names = tuple(n for n, child in zip(names, children, strict=True) if type(child) in _NOT_OURS)
+            children = [*map(attributes.__getitem__, names)]
+        return children, names
 
     def read(self, obj: Any) -> dict[str, Any]:
         cls: Any = type(obj)

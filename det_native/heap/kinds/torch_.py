@@ -53,7 +53,7 @@ class ViewOfMemoryKind(Kind):
         if not _is_plain(obj):  # on a device a counter tells of changes in place
             numbers = obj.device, obj._version, obj.data_ptr() if _has_memory(obj) else 0
         elif obj.is_contiguous():
-            numbers = read.at(obj.data_ptr(), obj.numel() * obj.element_size())
+            numbers = read.at(obj.data_ptr(), obj.nbytes)
         else:
             torch = sys.modules["torch"]
             numbers = obj.stride(), read(obj.detach().contiguous().view(-1).view(torch.uint8).numpy().data)

@@ -64,16 +64,16 @@ describe('the dialog', () => {
     const { node, texts, show, model } = shown(inspected({ problems }));
     const parts = [...node.children];
     const line = node.querySelector('.det-Submit-line')!;
-    expect(line.textContent).toContain('Sends 5 cells (1.6 kB)');
+    expect(line.textContent).toContain('Runs 2 cells');
     const content = node.querySelector('.det-Submit-content')!;
     node.scrollTop = 30;
     const again = show(next(model, { type: 'reread' }));
     expect(line.textContent).toContain('Reading the notebook');
     expect([...node.children]).toEqual(parts);
     expect(texts('.det-Submit-problems li')).toEqual(['cell 1 holds a secret']);
-    expect(content.textContent).toContain('What travels');
+    expect(content.textContent).toContain('Submits fit()');
     show(next(again, inspected()));
-    expect(line.textContent).toContain('Sends 5 cells (1.6 kB)');
+    expect(line.textContent).toContain('Runs 2 cells');
     expect(texts('.det-Submit-problems li')).toEqual([]);
     expect([node.querySelector('.det-Submit-line'), node.scrollTop]).toEqual([
       line,
@@ -85,7 +85,7 @@ describe('the dialog', () => {
     const { node, show, model } = shown(inspected());
     const details = () => node.querySelector('details')!;
     expect(details().open).toBe(false);
-    expect(details().textContent).toContain('Sends fit() of Keras');
+    expect(details().textContent).toContain('Submits fit() of Keras');
     details().open = true;
     details().dispatchEvent(new Event('toggle'));
     show(next(next(model, { type: 'reread' }), inspected()));
@@ -100,59 +100,6 @@ describe('the dialog', () => {
     const problem = node.querySelector('.det-Submit-problems li')!;
     expect(problem.textContent).toBe('cell 1 api_key holds a secret');
     expect(problem.querySelector('code')?.textContent).toBe('api_key');
-  });
-
-  it('has the tables of the views', () => {
-    const { node } = shown(inspected());
-    expect(node.querySelector('table')?.className).toBe('det-table');
-  });
-
-  it('shows what would be sent, in a table that the keyboard can scroll', () => {
-    const row = {
-      what: 'data',
-      how: 'file',
-      size: 34_000,
-      cell: '2',
-      note: 'large'
-    } as const;
-    const { node, texts } = shown(
-      inspected({
-        rows: [{ ...row, status: 'already there' }],
-        warnings: ['Slow.']
-      })
-    );
-    expect(texts('th')).toEqual([
-      'What',
-      'How',
-      'Size',
-      'Cell',
-      'At the master'
-    ]);
-    expect(texts('td')).toEqual([
-      'datalarge',
-      'file',
-      '34 kB',
-      '2',
-      'already there'
-    ]);
-    expect(texts('[data-kind=warning] li')).toEqual(['Slow.']);
-    expect(shown(inspected({ prompts: false })).texts('th')[3]).toBe(
-      'Code cell'
-    );
-    const region = node.querySelector<HTMLElement>('[role=region]');
-    expect([region?.tabIndex, region?.getAttribute('aria-label')]).toEqual([
-      0,
-      'What is sent'
-    ]);
-  });
-
-  it('shows no table of what travels where nothing does', () => {
-    const { texts } = shown(inspected(), {
-      type: 'chosen',
-      choice: { place: 'here' }
-    });
-    expect(texts('table')).toEqual([]);
-    expect(texts('[data-kind=note] li')[0]).toContain('in its kernel');
   });
 
   it('says what is refused with its remedy, and tries again on demand', () => {
@@ -194,17 +141,8 @@ describe('the dialog', () => {
 
   it('is text throughout, whatever the notebook holds', () => {
     const problem = { where: NASTY, what: NASTY, remedy: NASTY };
-    const row = {
-      what: NASTY,
-      how: NASTY,
-      size: 1,
-      cell: NASTY,
-      note: NASTY,
-      status: 'new'
-    };
     const { node, show, model } = shown(
       inspected({
-        rows: [row as Inspection['rows'][number]],
         warnings: [NASTY],
         changed: [{ cell: 1, id: 'c1', why: NASTY }],
         call: { cell: 1, id: 'c1', line: 1, kind: NASTY, framework: NASTY },
@@ -232,7 +170,7 @@ describe('the choice', () => {
     expect([
       input('[value=cluster]').checked,
       input('[type=number]').value
-    ]).toEqual([true, '2']);
+    ]).toEqual([true, '']);
     change(input('[value=here]'), 'change');
     input('[type=number]').value = '3';
     change(input('[type=number]'), 'input');
@@ -243,7 +181,7 @@ describe('the choice', () => {
     expect(sent).toEqual([
       { type: 'chosen', choice: { place: 'here' } },
       { type: 'chosen', choice: { slots: 3 } },
-      { type: 'chosen', choice: { slots: Number.NaN } },
+      { type: 'chosen', choice: { slots: null } },
       { type: 'chosen', choice: { test: true } }
     ]);
   });
@@ -285,7 +223,7 @@ describe('the choice', () => {
       [
         'On the cluster',
         'Here, in the kernel of this notebook',
-        'Slots for each trial',
+        'Slots for each trial (empty: as configured)',
         'Only test: one minimal loop of training, validation and checkpointing'
       ]
     );
@@ -328,7 +266,7 @@ describe('the choice', () => {
     const field = input('[type=number]');
     field.focus();
     for (const [typed, slots] of [
-      ['', Number.NaN],
+      ['', null],
       ['01', 1]
     ] as const) {
       field.value = typed;

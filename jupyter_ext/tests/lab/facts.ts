@@ -88,25 +88,10 @@ export function inspection(change: Partial<Inspection> = {}): Inspection {
     ok: true,
     prompts: true,
     call: { cell: 5, id: 'c5', line: 2, kind: 'fit', framework: 'keras' },
-    rows: [
-      {
-        what: '5 cells',
-        how: 'source',
-        size: 1600,
-        cell: '1',
-        status: 'new',
-        note: ''
-      }
-    ],
-    total: 1600,
-    new: 1600,
     master: 'http://127.0.0.1:1',
     master_problem: '',
     warnings: [],
     changed: [],
-    must_run: [],
-    config: {},
-    slots: 2,
     written: { place: 'cluster', test: false },
     here: { before: 'before()', cells: ['c1', 'c5'], after: 'after()' },
     problems: [],

@@ -11,7 +11,6 @@ import {
   type DialogModel,
   next,
   opened,
-  slotsAsked,
   slotsProblem,
   waitingText
 } from '../../src/lab/submission/dialogModel';
@@ -57,20 +56,11 @@ describe('the dialog', () => {
 
   it('may still run in the kernel what cannot be sent', () => {
     const problems = [{ where: 'cell 3', what: 'holds a secret', remedy: '' }];
-    const must_run = [{ cell: 2, id: 'c2', why: 'computes the configuration' }];
-    const blocked = after(inspected({ problems, must_run }));
+    const blocked = after(inspected({ problems }));
     expect(remarks(blocked)).toEqual([]);
     const here = next(blocked, { type: 'chosen', choice: { place: 'here' } });
     expect(canSubmit(here)).toBe(true);
     expect(blockedText(here.choice.place)).toContain('kernel may run it');
-  });
-
-  it("keeps the configuration's slots until others are chosen", () => {
-    expect(slotsAsked(after(inspected()))).toBe(2);
-    expect(slotsAsked(after(inspected({ slots: null })))).toBe(1);
-    expect(
-      slotsAsked(after(inspected(), { type: 'chosen', choice: { slots: 4 } }))
-    ).toBe(4);
   });
 
   it.each([
@@ -112,11 +102,8 @@ describe('the dialog', () => {
 
   it('says what it does while it sends', () => {
     expect(waitingText(after(inspected(), { type: 'submitted' }))).toContain(
-      'Sending'
+      'Running the cells'
     );
-    const must = { cell: 2, id: 'c2', why: 'computes the configuration' };
-    const model = after(inspected({ must_run: [must] }), { type: 'submitted' });
-    expect(waitingText(model)).toContain('Running the cells');
   });
 
   it('can begin again after a refusal', () => {
@@ -276,38 +263,22 @@ describe('submitting', () => {
     expect(requests).toHaveLength(1);
   });
 
-  it('reads the notebook again when another choice may mend what is wrong with it', async () => {
-    vi.useFakeTimers();
-    const problems = [
-      { where: 'resources.slots_per_trial', what: 'too many', remedy: '' }
-    ];
-    const blocked = inspection({
-      problems,
-      written: { place: 'cluster', test: true }
-    });
-    const mended = inspection({ written: { place: 'cluster', test: true } });
-    const { controller: dialog, requests } = controller(blocked, mended);
+  it('reads the notebook again when another call is chosen', async () => {
+    const { controller: dialog, requests } = controller(
+      inspection(),
+      inspection({ chosen: 0 })
+    );
     await dialog.begin();
-    dialog.take({ type: 'chosen', choice: { place: 'here' } });
-    dialog.take({ type: 'chosen', choice: { slots: -1, place: 'cluster' } });
-    expect(dialog.model.phase).toBe('blocked');
     dialog.take({ type: 'chosen', choice: { slots: 2 } });
-    dialog.take({ type: 'chosen', choice: { slots: 1 } });
-    dialog.take({ type: 'chosen', choice: { test: false } });
+    dialog.take({ type: 'chosen', choice: { call: 0 } });
     expect([dialog.model.phase, canSubmit(dialog.model)]).toEqual([
       'inspecting',
       false
     ]);
-    expect(dialog.model.inspection).toBe(blocked);
-    await vi.runAllTimersAsync();
-    vi.useRealTimers();
+    await vi.waitFor(() => expect(dialog.model.phase).toBe('ready'));
     expect(
-      requests.slice(1).map(({ body }) => [body.slots, body.test])
-    ).toEqual([[1, false]]);
-    expect([dialog.model.phase, dialog.model.choice]).toEqual([
-      'ready',
-      { place: 'cluster', call: null, slots: 1, test: false }
-    ]);
+      requests.slice(1).map(({ body }) => [body.call, body.slots])
+    ).toEqual([[0, 2]]);
   });
 
   it('runs in the kernel instead, if that is chosen', async () => {

@@ -34,8 +34,9 @@ from det_native.schema.states import MetricKind
 def create_experiment(
     body: rest.ExperimentCreate, service: TheService, owner: TheOwner, key: Key = None
 ) -> rest.Experiment:
-    # The report says what was new when it was sent, which a repeat from another process sees otherwise.
-    asked = body.model_dump(mode="json", exclude={"report"})
+    # A repeat from another process has run the document's cells again: its bundle, with times and random states, and
+    # the report on what was new differ.
+    asked = body.model_dump(mode="json", exclude={"report", "bundle_id"})
     return service.create_experiment(owner, body, Idempotency.of(key, asked))
 
 

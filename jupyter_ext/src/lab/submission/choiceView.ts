@@ -1,11 +1,6 @@
 /** Where to train, on how many slots, and whether only to test: the questions of the submit dialog. */
 import { make, setText } from '../../shared/dom';
-import {
-  type Choice,
-  type DialogModel,
-  slotsAsked,
-  slotsProblem
-} from './dialogModel';
+import { type Choice, type DialogModel, slotsProblem } from './dialogModel';
 import type { Place } from './inspection';
 import { choiceText } from './summary';
 
@@ -61,9 +56,9 @@ export class ChoiceView {
     this._slots.disabled = busy || here;
     this._test.disabled = busy;
     this._test.checked = model.choice.test;
-    const asked = slotsAsked(model);
-    if (document.activeElement !== this._slots && Number.isFinite(asked)) {
-      this._slots.value = reading ? '' : String(asked);
+    const { slots } = model.choice;
+    if (document.activeElement !== this._slots) {
+      this._slots.value = slots === null ? '' : String(slots);
     }
     this._slots.max =
       model.slotsOffered === null ? '' : String(model.slotsOffered);
@@ -122,14 +117,14 @@ export class ChoiceView {
     this._slots.setAttribute('aria-describedby', 'det-choice-problem');
     this._slots.addEventListener('input', () => {
       this._onChoice({
-        slots: this._slots.value === '' ? Number.NaN : Number(this._slots.value)
+        slots: this._slots.value === '' ? null : Number(this._slots.value)
       });
     });
     return make(
       'label',
       'det-Choice-slots',
       {},
-      'Slots for each trial ',
+      'Slots for each trial (empty: as configured) ',
       this._slots,
       this._slotsOf
     );

@@ -6,15 +6,11 @@ import {
   canSubmit,
   type DialogEvent,
   type DialogModel,
-  mayFix,
   next,
   opened
 } from './dialogModel';
 import type { DocumentBody, Inspection, Submission } from './inspection';
 import { refusalOf } from './refusals';
-
-/** A number is typed digit by digit: the notebook is read again when the typing rests. */
-const TYPING_MILLISECONDS = 400;
 
 /** What the controller is given. */
 export interface ControllerOptions {
@@ -38,8 +34,8 @@ export class SubmitController {
   private _model: DialogModel = opened();
   private _key: string;
   private _inspectedAsTest = false;
-  /** The last reading that was begun because of a choice; answers to earlier ones are of no interest. */
-  private _reading: ReturnType<typeof setTimeout> | undefined;
+  /** Counts the readings: answers to earlier ones are of no interest. */
+  private _reading = 0;
   private readonly _gone = new AbortController();
 
   constructor(private readonly _options: ControllerOptions) {
@@ -64,8 +60,9 @@ export class SubmitController {
     this._apply(event);
     if (event.type === 'retried') {
       void this._inspect();
-    } else if (event.type === 'chosen' && mayFix(this._model, event.choice)) {
-      this._rereadSoon();
+    } else if (event.type === 'chosen' && event.choice.call !== undefined) {
+      this._apply({ type: 'reread' });
+      void this._inspect();
     }
   }
 
@@ -91,14 +88,7 @@ export class SubmitController {
 
   /** The user has gone away: what is under way is called off. */
   abort(): void {
-    clearTimeout(this._reading);
     this._gone.abort();
-  }
-
-  private _rereadSoon(): void {
-    this._apply({ type: 'reread' });
-    clearTimeout(this._reading);
-    this._reading = setTimeout(() => void this._inspect(), TYPING_MILLISECONDS);
   }
 
   private async _runHere(inspection: Inspection): Promise<Outcome> {
@@ -119,7 +109,7 @@ export class SubmitController {
   }
 
   private async _inspect(): Promise<void> {
-    const reading = this._reading;
+    const reading = ++this._reading;
     try {
       const inspection = await this._askInspection();
       if (reading === this._reading) {

@@ -3,7 +3,7 @@ import { formatCount } from '../../shared/format';
 import type { Inspection, Place } from './inspection';
 import type { Refusal } from './refusals';
 
-/** What the user chose. `slots` is null as long as the configuration's own number stands. */
+/** What the user chose. `slots` is null where the configuration's own number holds. */
 export interface Choice {
   place: Place;
   /** Which training call, from 0; null as long as the last one stands. */
@@ -100,27 +100,15 @@ function phaseOf(inspection: Inspection): 'ready' | 'blocked' {
   return inspection.problems.length > 0 ? 'blocked' : 'ready';
 }
 
-/** Whether the notebook is to be read again: another call is chosen, or what is wrong may be mended by a choice. */
-export function mayFix(model: DialogModel, choice: Partial<Choice>): boolean {
-  const { phase, inspection } = model;
-  const wrong =
-    phase === 'blocked' || (phase === 'inspecting' && inspection !== null);
-  const matters = choice.slots !== undefined || choice.test !== undefined;
-  const mends = wrong && matters && slotsProblem(model) === '';
-  return choice.call !== undefined || mends;
-}
-
-/** How many slots would be asked for. */
-export function slotsAsked(model: DialogModel): number {
-  return model.choice.slots ?? model.inspection?.slots ?? 1;
-}
-
 /** What is wrong with the number of slots, in words; empty if nothing is. */
 export function slotsProblem(model: DialogModel): string {
   if (model.choice.place === 'here') {
     return '';
   }
-  const asked = slotsAsked(model);
+  const asked = model.choice.slots;
+  if (asked === null) {
+    return '';
+  }
   if (!Number.isInteger(asked) || asked < 0) {
     return 'Enter a whole number of slots; 0 for work that needs none.';
   }
@@ -157,7 +145,7 @@ export function acceptLabel(model: DialogModel): string {
 /** What the dialog waits for, in words; empty if it waits for nothing. */
 export function waitingText(model: DialogModel): string {
   if (model.phase === 'inspecting') {
-    return 'Reading the notebook: its training calls, and what travels with the cells';
+    return 'Reading the notebook: its training calls';
   }
   if (model.phase !== 'submitting') {
     return '';
@@ -165,9 +153,7 @@ export function waitingText(model: DialogModel): string {
   if (model.choice.place === 'here') {
     return 'Preparing the kernel, once what runs in it has ended';
   }
-  return (model.inspection?.must_run.length ?? 0) > 0
-    ? 'Running the cells above the call in a process of their own, then sending'
-    : 'Sending, and checking it in a fresh process';
+  return 'Running the cells above the call in a process of their own, then sending';
 }
 
 /** `1 slot`, `3 slots`. */

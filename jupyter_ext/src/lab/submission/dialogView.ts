@@ -12,12 +12,10 @@ import {
 import { ChoiceView } from './choiceView';
 import {
   callText,
+  masterText,
   type Remarks,
   remarks,
-  sizeText,
-  statusText,
-  summaryText,
-  totalText
+  summaryText
 } from './summary';
 import type { Inspection, ProblemInfo } from './inspection';
 
@@ -118,27 +116,20 @@ function contentParts(
     return [];
   }
   const { place } = model.choice;
-  const all = remarks(model);
-  const urgent = all.filter(({ kind }) => kind !== 'must-run');
-  const folded = all.filter(({ kind }) => kind === 'must-run');
   const details = make(
     'details',
     'det-Submit-details',
     {},
     make('summary', '', {}, 'Details'),
-    make('p', '', {}, callText(inspection, place)),
-    ...folded.map(remarkGroup)
+    make('p', '', {}, callText(inspection, place))
   );
-  if (place === 'cluster') {
-    details.append(
-      make('h3', '', {}, 'What travels'),
-      make('p', 'det-Submit-total', {}, ...prose(totalText(inspection))),
-      reportTable(inspection)
-    );
+  const master = place === 'cluster' ? masterText(inspection) : '';
+  if (master !== '') {
+    details.append(make('p', 'det-Submit-master', {}, ...prose(master)));
   }
   details.open = open;
   details.addEventListener('toggle', () => onToggle(details.open));
-  return [...urgent.map(remarkGroup), details];
+  return [...remarks(model).map(remarkGroup), details];
 }
 
 function problemList(problems: readonly ProblemInfo[]): Node[] {
@@ -172,42 +163,4 @@ function remarkGroup({ kind, heading, lines }: Remarks): HTMLElement {
   );
   group.dataset.kind = kind;
   return group;
-}
-
-function reportTable({ rows, prompts }: Inspection): HTMLElement {
-  const where = prompts ? 'Cell' : 'Code cell';
-  const names = ['What', 'How', 'Size', where, 'At the master'];
-  const head = names.map(name => {
-    const cell = make('th', '', {}, name);
-    cell.scope = 'col';
-    return cell;
-  });
-  const body = rows.map(row => {
-    const what = make('td', '', {}, row.what);
-    if (row.note) {
-      what.append(make('div', 'det-Submit-note', {}, ...prose(row.note)));
-    }
-    const texts = [row.how, sizeText(row), row.cell ?? '', statusText(row)];
-    const line = make(
-      'tr',
-      '',
-      {},
-      what,
-      ...texts.map(text => make('td', '', {}, text))
-    );
-    line.dataset.status = row.status ?? 'new';
-    return line;
-  });
-  const table = make(
-    'table',
-    'det-table',
-    {},
-    make('thead', '', {}, make('tr', '', {}, ...head)),
-    make('tbody', '', {}, ...body)
-  );
-  const frame = make('div', 'det-Submit-table', {}, table);
-  frame.tabIndex = 0; // scrolls by keyboard
-  frame.setAttribute('role', 'region');
-  frame.setAttribute('aria-label', 'What is sent');
-  return frame;
 }

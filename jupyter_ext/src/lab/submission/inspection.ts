@@ -1,8 +1,8 @@
 /** What the server extension's `document/inspect` and `document/submit` take and answer. */
-import type { CaptureRow, ProblemInfo } from '../../shared/model';
+import type { ProblemInfo } from '../../shared/model';
 import type { DocumentCell } from '../notebook/cells';
 
-export type { CaptureRow, ProblemInfo } from '../../shared/model';
+export type { ProblemInfo } from '../../shared/model';
 
 /** Where an experiment trains: on the cluster, or in the notebook's own kernel. */
 export type Place = 'cluster' | 'here';
@@ -37,7 +37,7 @@ export interface CallChoice {
   running: number | null;
 }
 
-/** What `document/inspect` found; nothing has been executed for it. */
+/** What `document/inspect` answers; nothing has been executed for it. */
 export interface Inspection {
   ok: true;
   /** Whether cells have the numbers that the notebook shows in brackets; else their places among the code cells. */
@@ -47,30 +47,20 @@ export interface Inspection {
     id: string;
     line: number;
     kind: string;
+    /** Empty where running the cells tells it. */
     framework: string;
   };
   /** All that could be sent, and which of them this is; an older det_native says nothing. */
   calls?: CallChoice[];
   chosen?: number;
-  rows: CaptureRow[];
-  /** Bytes. */
-  total: number;
-  /** Bytes that the master lacks; all if none answers. */
-  new: number;
   /** Address of the master that was asked; null if none answers. */
   master: string | null;
   /** Why the master cannot be used; empty if none runs, and submitting starts one. An older det_native says nothing. */
   master_problem?: string;
   warnings: string[];
   changed: CellRemark[];
-  must_run: CellRemark[];
-  config: Record<string, unknown> | null;
-  /** How many trials it trains; null where that is not known. An older det_native says nothing. */
-  trials?: number | null;
   /** Code cells of the notebook that are not empty. An older det_native says nothing. */
   cells_in_all?: number;
-  /** Null: known only once cells have run. */
-  slots: number | null;
   /** What the document itself says. */
   written: { place: Place; test: boolean };
   /** How to run it in the notebook's kernel: code before, cells by id, code after. */

@@ -1,17 +1,11 @@
 /** What the submit dialog says of an inspection, as texts. Pure. */
-import { capitalised, cellName, formatBytes } from '../../shared/format';
+import { capitalised, cellName } from '../../shared/format';
 import { counted, type DialogModel } from './dialogModel';
-import type {
-  CallChoice,
-  CaptureRow,
-  CellRemark,
-  Inspection,
-  Place
-} from './inspection';
+import type { CallChoice, CellRemark, Inspection, Place } from './inspection';
 
 /** A group of remarks under a heading. */
 export interface Remarks {
-  kind: 'warning' | 'changed' | 'must-run' | 'note';
+  kind: 'warning' | 'changed' | 'note';
   heading: string;
   lines: string[];
 }
@@ -22,84 +16,32 @@ const FRAMEWORKS: Readonly<Record<string, string>> = {
   estimator: 'Estimator'
 };
 
-/** One line: what is sent, and what for. `Sends 4 of 6 cells, 2 values and 1 file (3.2 MB) and trains 4 trials.` */
+/** One line: what runs, and what for. `Runs 4 of 6 cells in a process of their own and submits what they train.` */
 export function summaryText(
-  inspection: Inspection,
+  { here, cells_in_all: all = 0 }: Inspection,
   place: Place,
   test: boolean
 ): string {
-  const { here, total, rows, cells_in_all: all = null } = inspection;
-  const trains = test ? 'tests one minimal loop' : trainsText(inspection);
-  const count = (kind: string) => rows.filter(row => row.how === kind).length;
-  const cells =
-    place === 'here' || count('source') === 0
-      ? here.cells.length
-      : numberIn(rows.find(row => row.how === 'source')?.what ?? '');
+  const cells = here.cells.length;
   const of =
-    all !== null && all > cells
+    all > cells
       ? `${cells} of ${counted(all, 'cell')}`
       : counted(cells, 'cell');
   if (place === 'here') {
+    const trains = test ? 'tests one minimal loop' : 'trains';
     return `Runs ${of} in this kernel and ${trains}.`;
   }
-  const sent = rows.filter(row => row.status !== 'not sent');
-  const values = sum(sent.map(valuesIn));
-  const files = sum(sent.map(filesIn));
-  const parts = [
-    of,
-    ...(values > 0 ? [counted(values, 'value')] : []),
-    ...(files > 0 ? [counted(files, 'file')] : [])
-  ];
-  const last = parts.pop() ?? '';
-  const list = parts.length > 0 ? `${parts.join(', ')} and ${last}` : last;
-  return `Sends ${list} (${formatBytes(total)}) and ${trains}.`;
+  const submits = test ? 'a test of one minimal loop' : 'the training';
+  return `Runs ${of} in a process of their own and submits ${submits}.`;
 }
 
-function trainsText({ trials = null, config }: Inspection): string {
-  if (trials !== null) {
-    return `trains ${counted(trials, 'trial')}`;
-  }
-  return config === null
-    ? 'trains'
-    : 'trains as many trials as its search needs';
-}
-
-/** What a row says that is no value: the program itself, and what is only told of it. */
-const NO_VALUES = new Set([
-  'source',
-  'script',
-  'runs again',
-  'made again',
-  'requirement',
-  'file',
-  'folder'
-]);
-
-function valuesIn({ how }: CaptureRow): number {
-  if (/^\d+ values?$/.test(how)) {
-    return numberIn(how);
-  }
-  return NO_VALUES.has(how) || filesIn({ how }) > 0 ? 0 : 1;
-}
-
-function filesIn({ how }: Pick<CaptureRow, 'how'>): number {
-  return /^\d+ files?$/.test(how) ? numberIn(how) : Number(how === 'file');
-}
-
-function numberIn(text: string): number {
-  return Number.parseInt(text, 10) || 0;
-}
-
-function sum(numbers: readonly number[]): number {
-  return numbers.reduce((one, other) => one + other, 0);
-}
-
-/** One sentence: which call is sent or run, and with what. */
+/** One sentence: which call is submitted or run, and after what. */
 export function callText(inspection: Inspection, place: Place): string {
   const { call, prompts } = inspection;
   const framework = FRAMEWORKS[call.framework] ?? call.framework;
-  const verb = place === 'here' ? 'Runs' : 'Sends';
-  return `${verb} ${call.kind}() of ${framework}, ${cellName(call.cell, prompts)}, line ${call.line}, and every Python cell above.`;
+  const of = framework === '' ? '' : ` of ${framework}`;
+  const verb = place === 'here' ? 'Runs' : 'Submits';
+  return `${verb} ${call.kind}()${of}, ${cellName(call.cell, prompts)}, line ${call.line}, after every cell above.`;
 }
 
 /** `fit() in cell [3], line 2`: a training call among others. */
@@ -110,32 +52,14 @@ export function choiceText(call: CallChoice, prompts: boolean): string {
     : `${place}, called in ${cellName(call.running, prompts)}`;
 }
 
-/** One sentence: how much travels. */
-export function totalText(inspection: Inspection): string {
-  const total = `${formatBytes(inspection.total)} in all`;
+/** One sentence on the master; empty where there is nothing to say. */
+export function masterText(inspection: Inspection): string {
   if (inspection.master_problem) {
-    return `${total}. ${inspection.master_problem}`;
+    return inspection.master_problem;
   }
-  if (inspection.master === null) {
-    return `${total}. No master runs yet: submitting starts one on this machine.`;
-  }
-  if (inspection.new === 0) {
-    return `${total}; the master has all of it already.`;
-  }
-  if (inspection.new === inspection.total) {
-    return `${total}, all of it new to the master.`;
-  }
-  return `${total}, of which ${formatBytes(inspection.new)} are new to the master.`;
-}
-
-/** Size of a row; nothing for what is only said, such as that a cell runs again. */
-export function sizeText(row: CaptureRow): string {
-  return row.size === 0 ? '' : formatBytes(row.size);
-}
-
-/** Whether the master has a row; nothing for a cell that runs again: its source is a row of its own. */
-export function statusText(row: CaptureRow): string {
-  return row.how === 'runs again' ? '' : (row.status ?? 'new');
+  return inspection.master === null
+    ? 'No master runs yet: submitting starts one on this machine.'
+    : '';
 }
 
 /** Everything that the user should know before sending, most important first. */
@@ -151,13 +75,6 @@ export function remarks(model: DialogModel): Remarks[] {
       'changed',
       'Not what last ran',
       here ? [] : remarkLines(inspection.changed, inspection.prompts)
-    ),
-    group(
-      'must-run',
-      'Cells that run first, in a process of their own, to learn the configuration',
-      here || model.phase === 'blocked'
-        ? []
-        : remarkLines(inspection.must_run, inspection.prompts)
     ),
     group('note', 'Where it trains', placeNotes(model, inspection))
   ].filter(each => each.lines.length > 0);
