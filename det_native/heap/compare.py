@@ -379,6 +379,7 @@ class Table:
         elif cls is types.CodeType:
             pass  # compared by its source
         elif cls.__module__ == "numpy" and hasattr(value, "dtype") and value.dtype.kind in "fc":
+            into.exact.update(value.tobytes())
             into.numbers(value.reshape(1))
         else:
             if cls is str:
@@ -411,7 +412,7 @@ class Table:
         if classes == {float}:
             into.floats(children)
             return
-        values = children if ATOMS.issuperset(classes) else [c if type(c) in ATOMS else None for c in children]
+        values = children if ATOMS.issuperset(classes) else [c if is_value(c) else None for c in children]
         if str in classes:
             self._find_secrets(values, "")
         into.both(f"{snapshot.classes[number].__name__} {self._texts.masked(repr(values))}")
