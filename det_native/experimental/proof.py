@@ -20,7 +20,7 @@ from det_native.experimental.early_contents import EarlyContents
 from det_native.heap.compare import Table
 from det_native.heap.pickling import short
 from det_native.heap.roots import roots_of_call
-from det_native.heap.slots import slots_of_program
+from det_native.heap.slots import FOLDER, slots_of_program
 from det_native.heap.values import pack_roots, pack_whole
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.proof import CallProof, Input, ProofBlob
@@ -122,13 +122,13 @@ def _blobs(
 
 
 def _texts_of_program(folder: str) -> dict[str, bytes]:
-    """Return texts, paths, moments and large numbers of the program, but for secrets, by what leads to them."""
+    """Return the folder, and texts, paths, moments and large numbers of the program, by what leads there; no secrets."""
     environment = frozenset(os.environ.values())
     slots = ((slot, str(slot.value)) for slot in islice(slots_of_program(), _MOST_TEXTS))
     values = {
         slot.path: slot.value for slot, text in slots if text not in environment and not looks_secret(text, slot.path)
     }
-    noted = pack_whole(values, VALUES_LIMIT, folder=folder)
+    noted = pack_whole({FOLDER: folder, **values}, VALUES_LIMIT, folder=folder)
     return {"texts": noted} if values and noted else {}
 
 

@@ -25,6 +25,8 @@ from det_native.heap.names import FRAME, NAMESPACE, ROOTS
 from det_native.heap.ownership import is_users, is_users_module
 from det_native.heap.roots import roots_of_call
 
+#: Where the folder of the user's files is noted; no name leads there.
+FOLDER = ""
 _LONGEST = 500  # characters
 _DEPTH = 2
 _MOST_PARTS = 200  # of one container

@@ -160,3 +160,20 @@ def test_numbers_and_objects_of_a_library_are_its_own_affair(program: dict[str, 
     paths = {slot.path for slot in in_cell(program, lambda: list(slots_of_program()))}
     assert "parser.prog" in paths
     assert "parser.number" not in paths
+
+
+def test_paths_of_the_notebooks_folder_and_of_its_machine_stay_the_workers(program: dict[str, Any], work: Path) -> None:
+    """``BASE = os.getcwd()`` is the working directory of each; ``sys.executable`` may be in another place."""
+    mine = {"base": str(work), "out": work / "out", "option": f"--data={work}/a.csv", "python": sys.executable}
+    program |= mine | {"log": f"{work}/logs/{HERE}"}
+    values = {
+        "": "/home/me/project",
+        "base": "/home/me/project",
+        "out": Path("/home/me/project/out"),
+        "option": "--data=/home/me/project/a.csv",
+        "python": "/home/me/venv/bin/python",
+        "log": f"/home/me/project/logs/{THERE}",
+    }
+    in_cell(program, put_notebooks_texts, values, ())
+    assert {name: program[name] for name in mine} == mine
+    assert program["log"] == f"{work}/logs/{THERE}"

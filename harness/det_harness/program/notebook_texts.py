@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import PurePath
 from typing import Any
 
-from det_native.heap.slots import Slot, slots_of_program
+from det_native.heap.slots import FOLDER, Slot, slots_of_program
 from det_native.heap.texts import Texts
 
 _MOST_FOLDERS = 10_000
@@ -26,7 +26,7 @@ def put_notebooks_texts(noted: Mapping[str, Any], sent: Collection[str]) -> list
     Parameters
     ----------
     noted : mapping of str to object
-        The notebook's values, by what leads to them.
+        The notebook's values, by what leads to them, and its folder, which is the working directory here.
     sent : collection of str
         Files of the working directory that have come from the notebook, which keep their names.
     """
@@ -35,8 +35,10 @@ def put_notebooks_texts(noted: Mapping[str, Any], sent: Collection[str]) -> list
     changed: list[tuple[Slot, Any]] = []
     renamed: dict[str, str] = {}
     for slot in [*slots_of_program()] if noted else ():
-        here, there = slot.value, noted.get(slot.path)
+        here, there = slot.value, _within(folder, noted.get(slot.path), noted.get(FOLDER, ""))
         if type(there) is not type(here) or texts.of(there) == texts.of(here) or str(here) in environment:
+            continue
+        if _is_of_another_machine(there, folder):
             continue
         if not slot.is_own and not os.path.lexists(str(here)):
             continue  # a library's own text
@@ -49,6 +51,20 @@ def put_notebooks_texts(noted: Mapping[str, Any], sent: Collection[str]) -> list
     renamed = {mine: other for mine, other in renamed.items() if on_both_sides.isdisjoint((mine, other))}
     _rename_entries(folder, renamed, sent)
     return changed
+
+
+def _within(folder: str, value: Any, origin: str) -> Any:
+    """Return a text or path of the notebook with the working directory in place of the notebook's folder."""
+    if not isinstance(value, str | PurePath) or origin in ("", os.sep):
+        return value
+    return type(value)(re.sub(rf"{re.escape(origin)}(?![\w.-])", lambda _: folder, str(value)))
+
+
+def _is_of_another_machine(value: Any, folder: str) -> bool:
+    """Whether a path leads out of the working directory to what only the notebook's machine has."""
+    path = str(value) if isinstance(value, str | PurePath) else ""
+    is_within = path == folder or path.startswith(f"{folder}{os.sep}")
+    return os.path.isabs(path) and "\n" not in path and not is_within and not os.path.lexists(path)
 
 
 def _names(here: Any, there: Any) -> Iterator[tuple[str, str]]:
