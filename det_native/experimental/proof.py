@@ -122,7 +122,7 @@ def _blobs(
 
 
 def _texts_of_program(folder: str) -> dict[str, bytes]:
-    """Return the folder, and texts, paths, moments and large numbers of the program, by what leads there; no secrets."""
+    """Return the folder, and texts, paths, moments and large numbers of the program by what leads there; no secrets."""
     environment = frozenset(os.environ.values())
     slots = ((slot, str(slot.value)) for slot in islice(slots_of_program(), _MOST_TEXTS))
     values = {
