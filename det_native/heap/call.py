@@ -122,7 +122,7 @@ def _kept(objects: Iterable[Any]) -> Iterator[tuple[Any, Kind]]:
     """Yield what is kept elsewhere, with how it is read."""
     torch = sys.modules.get("torch")
     for obj in objects:
-        if torch is None or not isinstance(obj, torch.Tensor) or obj.layout is not torch.strided:
+        if torch is None or not issubclass(type(obj), torch.Tensor) or obj.layout is not torch.strided:
             yield obj, KEPT
             continue
         yield obj, KEPT_TENSOR

@@ -45,7 +45,7 @@ class Entry(NamedTuple):
     links : str
         A digest of the addresses of what it holds that was reached in another way, too.
     text : str
-        The object in a few words.
+        The object in a few words; empty before :meth:`Table.add_words`.
     source : str
         Of a function: a digest of its source; empty where that is not known.
     """
@@ -156,7 +156,9 @@ class Table:
             self._take_rest(number)
         for part, fingerprint in self._rest.items():
             self._enter(f"{_REST}{part}", part, " and what is behind its first parts", "", fingerprint, "")
-        # In words when all secrets are known.
+
+    def add_words(self) -> None:
+        """Give the entries their texts, which need all secrets, and take longer than all else."""
         words = {id(obj): self._in_words(obj) for obj in self._shown.values()}
         for key, obj in self._shown.items():
             self.entries[key] = self.entries[key]._replace(text=words[id(obj)])
@@ -180,7 +182,7 @@ class Table:
         snapshot = self.snapshot
         parent, obj, kind = snapshot.parents[number], snapshot.objects[number], snapshot.kinds[number]
         place, key = self._places[number], self._keys[number]
-        if isinstance(obj, type | types.FunctionType) and not is_users(obj):
+        if issubclass(type(obj), type | types.FunctionType) and not is_users(obj):
             return
         if parent in self._hidden or snapshot.kinds[parent].is_alone:
             self._hidden.add(number)
@@ -206,8 +208,8 @@ class Table:
         except Exception:  # noqa: BLE001 (an object of a library may raise anything)
             self._say_unread(number, place)
             return
-        code = getattr(obj, "gi_code", None) if isinstance(obj, types.GeneratorType) else None
-        if isinstance(obj, types.FunctionType) and obj.__qualname__ != LOOP:
+        code = getattr(obj, "gi_code", None) if type(obj) is types.GeneratorType else None
+        if type(obj) is types.FunctionType and obj.__qualname__ != LOOP:
             code = obj.__code__
         source = (source_digest(code) or "") if code is not None else ""
         self._enter(key, place[0], place[1], snapshot.class_name(number), fingerprint, "", links, source, place[2])
@@ -255,7 +257,7 @@ class Table:
         parent, obj = snapshot.parents[number], snapshot.objects[number]
         label = snapshot.label(number) if number < MOST_ENTRIES else None
         part, path, shown = self._places[parent]
-        if isinstance(obj, types.FunctionType) and is_users(obj):
+        if type(obj) is types.FunctionType and is_users(obj):
             return f"the function {obj.__qualname__}", "", number
         if parent < snapshot.first:
             return str(label), "", number
@@ -314,7 +316,7 @@ class Table:
             into.both(name)
             if is_value(child):
                 self._value(child, name, into)
-            elif isinstance(child, type | types.FunctionType | types.BuiltinFunctionType) and not is_users(child):
+            elif issubclass(type(child), type | types.FunctionType | types.BuiltinFunctionType) and not is_users(child):
                 into.both(f"{child.__module__}.{child.__qualname__}")
             else:
                 self._link(number, label, child, links)
@@ -418,9 +420,9 @@ class Table:
 
 def _code_of(obj: Any) -> str:
     """Return what a function is called with, and the name of one that is bound to an object."""
-    if isinstance(obj, types.FunctionType):
+    if type(obj) is types.FunctionType:
         return "" if obj.__qualname__ == LOOP else signature_digest(obj.__code__)
-    return obj.__name__ if isinstance(obj, types.BuiltinFunctionType | types.MethodType) else ""
+    return obj.__name__ if issubclass(type(obj), types.BuiltinFunctionType | types.MethodType) else ""
 
 
 def differences(there: Mapping[str, Entry], here: Mapping[str, Entry]) -> Iterator[tuple[str, Entry, Entry]]:

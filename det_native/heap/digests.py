@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import math
-import sys
 from typing import Any
 
+from det_native.heap.ownership import is_offered
+
+#: Flag of classes, of which the sources of CPython say: made by a class statement.
+HEAP = 1 << 9
 _BLOCK = 4 << 20
 #: Bytes of one array of which all is read; of larger ones a sample of each block.
 _WHOLE = 4 << 30
@@ -42,12 +45,13 @@ def changed_blocks(data: Any, before: tuple[str, ...], now: tuple[str, ...]) -> 
 
 
 def size_of(obj: Any) -> int:
-    """Return the bytes of an object, without those that it holds; 0 where nobody can tell."""
+    """Return the bytes of an object, without those that it holds, as a library's class says; 0 where none can tell."""
+    cls = type(obj)
     try:
-        size = getattr(obj, "nbytes", 0)
-        of_each = getattr(getattr(obj, "dtype", None), "size", None)
-        if not size and isinstance(of_each, int):  # a variable of TensorFlow
-            size = math.prod(int(length or 0) for length in obj.shape) * of_each
-        return max(int(size() if callable(size) else size), sys.getsizeof(obj))
-    except Exception:  # noqa: BLE001 (an object of the user's may raise anything)
+        size = obj.nbytes if is_offered(cls, "nbytes") else 0
+        if not size and is_offered(cls, "dtype", "shape") and is_offered(type(obj.dtype), "size"):  # of TensorFlow
+            size = math.prod(int(length or 0) for length in obj.shape) * obj.dtype.size
+        base: Any = next(base for base in cls.__mro__ if not base.__flags__ & HEAP)  # no class statement has made it
+        return max(int(size() if callable(size) else size), int(base.__sizeof__(obj)))
+    except Exception:  # noqa: BLE001 (an object of a library may raise anything)
         return 0

@@ -55,3 +55,15 @@ def is_of_det_native(cls: type) -> bool:
     """Whether objects of a class belong to det_native, and so to their process."""
     name = cls.__module__
     return isinstance(name, str) and is_library_of_ours(name) and not getattr(cls, CAN_GO_ON, False)
+
+
+def definer_of(cls: type, name: str) -> type | None:
+    """Return the class that an attribute of objects of a class comes from; no code of the objects is run."""
+    return next((base for base in cls.__mro__ if name in vars(base)), None)
+
+
+def is_offered(cls: type, *names: str) -> bool:
+    """Whether libraries have written all these attributes of a class: asking for them runs no code of the user's."""
+    definers = [definer_of(cls, name) for name in names]
+    hooks = [definer_of(cls, name) for name in ("__getattribute__", "__torch_function__")]
+    return None not in definers and not any(map(is_users, filter(None, (*definers, *hooks))))

@@ -35,7 +35,7 @@ def put_changes(
         number = unpickler.target(place)
         if number is None:
             continue
-        if isinstance(children, bytes):
+        if type(children) is bytes:
             children = pickle.loads(children)
         kind, obj = snapshot.kinds[number], snapshot.objects[number]
         if experiment is not None:
@@ -141,16 +141,16 @@ class HeapUnpickler(pickle.Unpickler):
             made = function(*arguments)
         except Exception as error:  # noqa: BLE001 (of a library)
             made = Missing(short(error))
-        known = function is Missing or any(given is None or isinstance(given, Missing) for given in arguments)
-        if isinstance(made, Missing) and not known:
-            cls = next((given for given in (*arguments, function) if isinstance(given, type)), type(made))
+        known = function is Missing or any(given is None or type(given) is Missing for given in arguments)
+        if type(made) is Missing and not known:
+            cls = next((given for given in (*arguments, function) if issubclass(type(given), type)), type(made))
             self._say(f"A new {cls.__qualname__} cannot be made here: {made.what}.")
         return made
 
     def fill(self, obj: Any, state: Any) -> None:
         """Give a new object its state, as its class says or as pickle does where nothing else is said."""
         write, given = state
-        if isinstance(obj, Missing):
+        if type(obj) is Missing:
             return
         try:
             if write is not None:

@@ -140,7 +140,7 @@ class PartialKind(Kind):
 
     def write_state(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
         before = self.read_state(obj)[0]
-        parts = [old if isinstance(new, Missing) else new for old, new in zip(before, children, strict=True)]
+        parts = [old if type(new) is Missing else new for old, new in zip(before, children, strict=True)]
         obj.__setstate__(tuple(parts))
 
 
@@ -152,7 +152,7 @@ class ReadingKind(FunctionKind):
         names = obj.__globals__
         for name in sorted(global_names(obj.__code__) & names.keys()) if is_users(obj) else ():
             value = names[name]
-            if not isinstance(value, types.ModuleType) or is_users_module(value.__name__):
+            if not _is_module(value) or is_users_module(value.__name__):
                 values[READS, name] = value
         return values
 
@@ -240,7 +240,7 @@ class ClassKind(MappingKind):
 
 
 def _is_slot(value: Any) -> bool:
-    return isinstance(value, types.MemberDescriptorType | types.GetSetDescriptorType)
+    return type(value) in (types.MemberDescriptorType, types.GetSetDescriptorType)
 
 
 class ModuleKind(MappingKind):
@@ -266,7 +266,7 @@ class ModuleKind(MappingKind):
 
 
 def _is_module(value: Any) -> bool:
-    return isinstance(value, types.ModuleType)
+    return issubclass(type(value), types.ModuleType)
 
 
 def _is_part(value: Any) -> bool:

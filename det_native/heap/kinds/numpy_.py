@@ -101,7 +101,7 @@ class ArrayKind(Kind):
             obj.flags.writeable = True
         if obj.dtype == object:
             for index, child in zip(numpy.ndindex(obj.shape), children, strict=True):
-                if not isinstance(child, Missing):
+                if type(child) is not Missing:
                     obj[index] = child
         elif isinstance(content, list):
             _write(obj, content)
@@ -144,7 +144,7 @@ def _owner(array: Any) -> Any:
 def _address(owner: Any) -> Any:
     import numpy
 
-    if isinstance(owner, numpy.ndarray):
+    if issubclass(type(owner), numpy.ndarray):
         return int(owner.__array_interface__["data"][0])
     return int(owner.untyped_storage().data_ptr()) if hasattr(owner, "untyped_storage") else None
 
