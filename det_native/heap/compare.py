@@ -11,6 +11,7 @@ from det_native.heap.digests import digest
 from det_native.heap.edges import ATOMS, KEPT, UNREADABLE, Alike, Kind, is_value
 from det_native.heap.kinds.functions import READS, ReadGeneratorKind, ReadingKind, is_read
 from det_native.heap.kinds.instances import CLASS, AttributesKind, holds_more
+from det_native.heap.kinds.numpy_ import fields_of
 from det_native.heap.names import ROOTS
 from det_native.heap.ownership import is_users, is_users_module
 from det_native.heap.roots import LOOP
@@ -345,6 +346,11 @@ class Table:
     def _content(self, kind: Kind, obj: Any, facts: Any, whole: Any, numbers: Any, into: Fingerprint) -> None:
         if numbers is None:
             into.both(self._texts.of(facts))
+            return
+        if numbers.dtype.names:  # what lies between the fields of records tells nothing
+            into.both(f"{numbers.dtype} {numbers.shape}")
+            for field in fields_of(numbers):
+                self._described(field, into)
             return
         content = f"{kind.exact_content(obj, whole)}"
         if numbers.dtype.kind in "fcV":

@@ -8,8 +8,11 @@ import pickle
 from typing import Any
 
 from det_native.heap import pickling
-from det_native.heap.edges import Missing
+from det_native.heap.edges import KEPT, Missing, NamedKind, is_value
+from det_native.heap.kinds.builtin import LIST
+from det_native.heap.kinds.instances import attributes_of
 from det_native.heap.names import FRAME, NAMESPACE, MappingKind
+from det_native.heap.ownership import definer_of
 from det_native.heap.pickling import Way, short
 from det_native.heap.side_by_side import Others
 from det_native.heap.snapshot import Snapshot
@@ -38,6 +41,12 @@ def put_changes(
         if type(children) is bytes:
             children = pickle.loads(children)
         kind, obj = snapshot.kinds[number], snapshot.objects[number]
+        lacking = [*map(unpickler.lacks_something, children)] if unpickler.incomplete else []
+        if any(lacking):
+            sentences.append(f"`{snapshot.path(number)}` holds what is incomplete: that stayed as it was.")
+            if not isinstance(kind, NamedKind):
+                continue
+            children = [Missing() if lacks else child for lacks, child in zip(lacking, children, strict=True)]
         if experiment is not None:
             rest = others.rest(number, (children, facts, content), experiment)
             if rest is None:
@@ -67,6 +76,8 @@ class HeapUnpickler(pickle.Unpickler):
         self._late: dict[int, Any] = {}
         self._folder = f"{os.getcwd()}{os.sep}"
         self.sentences: list[str] = []
+        #: New objects that have not got their state: nobody is to meet them.
+        self.incomplete: list[Any] = []
 
     def follow(self, ways: list[Way], *, exact: bool, exact_there: bool) -> None:
         """Find the objects of this process to which the addresses of the other one lead."""
@@ -155,16 +166,24 @@ class HeapUnpickler(pickle.Unpickler):
         try:
             if write is not None:
                 write(obj, given)
-            elif hasattr(obj, "__setstate__"):
+            elif definer_of(type(obj), "__setstate__"):  # an object that has nothing yet cannot be asked
                 obj.__setstate__(given)
             else:
                 attributes, slots = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
                 if attributes:
-                    vars(obj).update(attributes)
+                    attributes_of(obj).update(attributes)
                 for name, value in (slots or {}).items():
                     object.__setattr__(obj, name, value)
         except Exception as error:  # noqa: BLE001 (a class may refuse a state)
+            self.incomplete.append(obj)
             self._say(f"A new {type(obj).__qualname__} is incomplete: {short(error)}.")
+
+    def lacks_something(self, obj: Any) -> bool:
+        """Whether a child leads to a new object that is incomplete."""
+        if is_value(obj):
+            return False
+        reached = Snapshot({"": ([obj], LIST)}, dict.fromkeys(self._snapshot.numbers, KEPT)).numbers
+        return any(id(new) in reached for new in self.incomplete)
 
     def open_again(self, function: Any, *arguments: Any) -> Any:
         """Open a file of the other process."""

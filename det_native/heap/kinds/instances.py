@@ -22,13 +22,14 @@ from det_native.heap.edges import (
     Alike,
     Difference,
     Kind,
+    Missing,
     NamedKind,
     ReadMemory,
     State,
     kind_of,
     write_new,
 )
-from det_native.heap.ownership import CAN_GO_ON, is_users
+from det_native.heap.ownership import CAN_GO_ON, definer_of, is_users
 
 CLASS = "__class__"
 # Flag of classes, of which the sources of CPython say: not to be changed.
@@ -251,6 +252,30 @@ class Composite(Kind):
         count, inner, names = facts
         self._base.write_state(obj, children[:count], inner, content[0])
         self._attributes.write_state(obj, children[count:], names, content[1])
+
+    def reduce(self, obj: Any) -> Any:
+        """Return what makes a container again by what its class is based on: no method of the user's has a part."""
+        cls: Any = type(obj)
+        base: Any = next((base for base in (tuple, frozenset, list, set, dict) if issubclass(cls, base)), None)
+        pickled = (f"__{name}__" for name in ("reduce", "reduce_ex", "getstate", "setstate", "getnewargs"))
+        if base is None or not {definer_of(cls, name) for name in pickled} <= {None, object, base}:
+            return NotImplemented
+        items = [*(dict.items(obj) if base is dict else base.__iter__(obj))]
+        made, added = (items, ()) if base in (tuple, frozenset) else ((), items)
+        return make_container, (base, cls, made), (base, added, self._attributes.read(obj)), None, None, fill_container
+
+
+def make_container(base: Any, cls: type, items: Sequence[Any]) -> Any:
+    """Make a container of the user's class, past its ``__new__``."""
+    return base.__new__(cls, items) if items else base.__new__(cls)
+
+
+def fill_container(container: Any, state: Any) -> None:
+    """Give a new container its attributes, and what it holds."""
+    base, items, attributes = state
+    AttributesKind().write(container, {n: v for n, v in attributes.items() if type(v) is not Missing}, ())
+    if items:
+        (list.extend if base is list else base.update)(container, items)
 
 
 def with_attributes(kind: Kind) -> Callable[[type], Kind]:

@@ -34,7 +34,8 @@ class ArrayKind(Kind):
         owner = _owner(obj)
         start = _address(owner)
         if obj.dtype.hasobject:
-            return obj.ravel().tolist() if obj.dtype == object else (obj.tolist(),), (obj.dtype.str, obj.shape)
+            others = [part for field in _plain_fields(obj) for part in digests(_bytes(field))]
+            return [*_objects_in(obj), *others], (repr(obj.dtype), obj.shape)
         if start is not None:
             return (owner,), (repr(obj.dtype), obj.shape, obj.strides, _address(obj) - start)
         return (), (repr(obj.dtype), obj.shape, digests(_bytes(obj)))
@@ -45,7 +46,7 @@ class ArrayKind(Kind):
         where = obj.dtype.str, obj.dtype.names, obj.shape, obj.strides, obj.flags.writeable
         array = obj.view(numpy.ndarray)
         if obj.dtype.hasobject:
-            return array.ravel().tolist(), where
+            return _objects_in(array), (where, *(read(memoryview(_bytes(field))) for field in _plain_fields(array)))
         base = _root(obj).base
         if type(base.obj if type(base) is memoryview else base) is mmap.mmap:
             return (), UNSEEN  # to read it after its file was cut short would be the end of the process
@@ -66,7 +67,7 @@ class ArrayKind(Kind):
 
     def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
         # Where a view looks does not count, only what it sees.
-        return (labels, children, facts) if "O" in facts[0] and len(facts) == 2 else ((), (), facts[:2])
+        return (labels, children, facts) if len(facts) == 2 else ((), (), facts[:2])
 
     def numbers(self, obj: Any, holder: Any) -> Any:
         return None if obj.dtype.hasobject else obj
@@ -119,6 +120,22 @@ class ArrayKind(Kind):
             data = pickle.PickleBuffer(obj.ravel(order="K").view("u1")) if obj.size else b""
             return make_array, (data, obj.dtype, obj.shape, "C" if obj.flags.c_contiguous else "F")
         return view, (owner, obj.dtype, obj.shape, obj.strides, _address(obj) - start)
+
+
+def fields_of(array: Any) -> list[Any]:
+    """Return the fields of an array of records, and of records in those; an array of anything else by itself."""
+    return [part for name in array.dtype.names for part in fields_of(array[name])] if array.dtype.names else [array]
+
+
+def _plain_fields(array: Any) -> list[Any]:
+    return [field for field in fields_of(array) if not field.dtype.hasobject]
+
+
+def _objects_in(array: Any) -> list[Any]:
+    import numpy
+
+    fields = [field for field in fields_of(numpy.asarray(array)) if field.dtype.hasobject]
+    return [obj for field in fields for obj in field.ravel().tolist()]
 
 
 def _root(array: Any) -> Any:
