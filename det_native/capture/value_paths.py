@@ -9,6 +9,7 @@ import types
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
+from pathlib import PurePath
 from typing import Any
 
 from det_native.capture.path_texts import names_a_file
@@ -95,7 +96,7 @@ class ValuePaths:
             if issubclass(kind, str):
                 if may_be_path(text := str.__str__(part)):
                     yield text
-            elif issubclass(kind, os.PathLike) and is_offered(kind, "__fspath__"):
+            elif issubclass(kind, PurePath) and is_offered(kind, "__fspath__", "__str__"):
                 yield os.path.join(".", os.fsdecode(part))
             elif kind in ATOMS or issubclass(kind, _ENDS) or id(part) in self._seen:
                 continue

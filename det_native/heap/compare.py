@@ -264,7 +264,7 @@ class Table:
             return str(label), "", number
         if label is not None and is_read(label):
             return self._read_by(parent, label[1]), "", number
-        if number >= MOST_ENTRIES or snapshot.kinds[parent].is_whole:
+        if number >= MOST_ENTRIES or (snapshot.kinds[parent].is_whole and type(obj) not in (dict, list)):
             return part, path, shown
         return part, f"{path}{snapshot.kinds[parent].step(label)}", number
 

@@ -43,8 +43,11 @@ def put_changes(
         kind, obj = snapshot.kinds[number], snapshot.objects[number]
         lacking = [*map(unpickler.lacks_something, children)] if unpickler.incomplete else []
         if any(lacking):
-            sentences.append(f"`{snapshot.path(number)}` holds what is incomplete: that stayed as it was.")
-            if not isinstance(kind, NamedKind):
+            is_named = isinstance(kind, NamedKind)
+            labels = [label for label, lacks in zip(facts, lacking, strict=True) if lacks] if is_named else ()
+            paths = [snapshot.path_of_part(number, label) for label in labels] or [snapshot.path(number)]
+            sentences += [f"`{path}` holds what is incomplete: it stayed as it was." for path in paths]
+            if not is_named:
                 continue
             children = [Missing() if lacks else child for lacks, child in zip(lacking, children, strict=True)]
         if experiment is not None:

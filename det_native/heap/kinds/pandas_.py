@@ -42,6 +42,9 @@ class TableKind(Kind):
     def labels(self, obj: Any, children: Sequence[Any], facts: Any) -> Sequence[Any]:
         return "attrs", *range(len(children) - 1)
 
+    def step(self, label: Any) -> str:
+        return ".attrs" if label == "attrs" else ""
+
     def memory(self, obj: Any) -> Sequence[int]:
         import numpy
 
