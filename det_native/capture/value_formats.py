@@ -170,6 +170,8 @@ def _encode_table(value: Any) -> Encoded | None:
     """Return it as parquet where an engine is installed and gives back the same table."""
     import pandas
 
+    if value.attrs:  # of which parquet makes JSON
+        return None
     file = io.BytesIO()
     try:
         value.to_parquet(file)
