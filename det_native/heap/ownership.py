@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 import sysconfig
+import types
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,18 @@ def is_library_of_ours(name: str | None) -> bool:
 def is_users_module(name: str) -> bool:
     """Whether a module is the notebook, or a file that no package manager has installed."""
     return _is_users_file(name, getattr(sys.modules.get(name), "__file__", None))
+
+
+def is_namespace(module: types.ModuleType) -> bool:
+    """Whether a module is a namespace of the user's: one of their files, or made by a cell and found nowhere else."""
+    names = object.__getattribute__(module, "__dict__")
+    name = names.get("__name__")
+    if type(name) is not str or name == "__main__":
+        return False
+    is_found = any(names.get(f"__{origin}__") is not None for origin in ("file", "spec", "loader"))
+    # What a library makes is beneath its own name.
+    own = sys.modules.get(name.partition(".")[0], module) is module and type(module) is types.ModuleType
+    return is_users_module(name) or (own and not is_found)
 
 
 @functools.cache

@@ -23,7 +23,7 @@ from det_native.heap import kinds as _kinds  # noqa: F401 (fills the table)
 from det_native.heap.edges import Kind, NamedKind, kind_of
 from det_native.heap.kinds.instances import attributes_of
 from det_native.heap.names import FRAME, NAMESPACE, ROOTS
-from det_native.heap.ownership import is_users, is_users_module
+from det_native.heap.ownership import is_namespace, is_users
 from det_native.heap.roots import roots_of_call
 
 _LONGEST = 500  # characters
@@ -101,7 +101,7 @@ def _within(kind: Kind, holder: Any, path: str, name: str = "", depth: int = 0, 
                 inner, is_own = kind_of(value), issubclass(type(value), _OWN) or is_users(type(value))
                 if not isinstance(inner, NamedKind) and type(value) not in _CONTAINERS:
                     inner, value = ROOTS, attributes_of(value)
-                if not issubclass(type(value), types.ModuleType) or is_users_module(value.__name__):
+                if not issubclass(type(value), types.ModuleType) or is_namespace(value):
                     yield from _within(inner, value, step, first, depth + 1, own=is_own)
 
 

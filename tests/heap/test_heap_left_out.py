@@ -327,3 +327,45 @@ def test_notes_of_tables_and_records_come_home() -> None:
     assert home["column"].attrs == {"new": [1]}
     assert home["records"].tolist() == [(0, 0.0), (5, 0.0)]
     assert (home["kept"].attrs, home["kept"]["name"].tolist()) == ({"n": 4}, [4, 2])
+
+
+def test_the_globals_of_a_module_that_a_cell_made_come_home() -> None:
+    def fill() -> Names:
+        tools = types.ModuleType("tools_of_a_cell")
+        exec("calls, count = {'n': 0}, 0", vars(tools))  # noqa: S102
+        exec("def track():\n    global count, new\n    calls['n'] += 1; count += 1; new = [count]", vars(tools))  # noqa: S102
+        return {"tools": tools, "rows": []}
+
+    both = train(fill, lambda names: (names["tools"].track(), names["rows"].append(names["tools"].calls)))
+    tools = both.notebook["tools"]
+    assert both.sentences == []
+    assert (tools.calls, tools.count, tools.new) == ({"n": 1}, 1, [1])
+    assert both.notebook["rows"][0] is tools.calls
+    tools.track()
+    assert tools.calls == {"n": 2}
+
+
+def test_what_hangs_on_an_optimizer_comes_home_beside_its_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))  # any optimizer makes it
+
+    def fill() -> Names:
+        net = torch.nn.Linear(2, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+        opt.seen, opt.best = [], None
+        return {"net": net, "opt": opt, "schedule": torch.optim.lr_scheduler.StepLR(opt, 1)}
+
+    def change(names: Names) -> None:
+        opt = names["opt"]
+        opt.state[names["net"].weight]["momentum"] = torch.ones(1, 2)
+        opt.param_groups[0]["lr"] = 0.01
+        opt.seen.append(3)
+        opt.best, opt.mine = 0.5, opt.seen
+
+    both = train(fill, change, kept=lambda names: [*names["net"].parameters(), names["opt"], names["schedule"]])
+    opt = both.notebook["opt"]
+    assert both.sentences == []
+    assert (opt.seen, opt.best, opt.mine is opt.seen) == ([3], 0.5, True)
+    assert (opt.state, opt.param_groups[0]["lr"]) == ({}, 0.1)  # which the framework's file has

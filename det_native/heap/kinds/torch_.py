@@ -24,7 +24,7 @@ from det_native.heap.edges import (
     stable_digest,
     stays,
 )
-from det_native.heap.kinds.instances import AttributesKind, Composite
+from det_native.heap.kinds.instances import CLASS, AttributesKind, Composite
 
 
 def _by_pytorch(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -133,6 +133,16 @@ class TensorKind(Composite):
         (memory, gradient), (where, needs, leaf) = self._base.read_state(obj)
         state = gradient, needs and leaf, self._attributes.read(obj)
         return as_tensor, (memory, *where), state, None, None, fill_tensor
+
+
+class KeptOptimizerKind(AttributesKind):
+    """An optimizer whose state is kept elsewhere: what the user, or a class of theirs, has set on it besides."""
+
+    def __init__(self) -> None:
+        super().__init__(frozenset({CLASS, "state", "param_groups", "defaults", "step"}), compared=False)
+
+    def read(self, obj: Any) -> dict[str, Any]:
+        return {name: value for name, value in super().read(obj).items() if name[0] != "_"}
 
 
 def _where(tensor: Any) -> tuple[Any, ...]:
@@ -276,6 +286,7 @@ def make_generator(state: bytes, device: str) -> Any:
 
 
 #: Of tensors whose memory and gradient are kept elsewhere.
+KEPT_OPTIMIZER = KeptOptimizerKind()
 KEPT_TENSOR = TensorKind(with_gradient=False)
 _ATTRIBUTES = AttributesKind()
 
