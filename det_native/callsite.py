@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import dis
 import gc
 import inspect
+import linecache
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -98,6 +100,35 @@ def left_on_purpose(frame: FrameType | None) -> bool:
     if instruction in _LETTING_GO:
         return True
     return instruction != "RERAISE" and not _raises(frame, in_calls=instruction != "FOR_ITER")
+
+
+def runs_behind(frame: FrameType) -> str:
+    """Return a warning of what the notebook runs behind a loop of `frame` that was left here; empty if nothing else.
+
+    The notebook has no elements for its loop: it cannot know that ``break`` or ``return`` has left it on the worker.
+    """
+    line = frame.f_lineno
+    try:
+        tree = ast.parse("".join(linecache.getlines(frame.f_code.co_filename)))
+    except SyntaxError:
+        return ""
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
+    if any(isinstance(node, ast.Return) and _have_line([node], line) for node in nodes):
+        return (
+            f"`return` in line {line} has left the loop on the worker. In the notebook the function goes on behind the "
+            "loop: use `break`, and return what is needed behind it."
+        )
+    loops = [node for node in nodes if isinstance(node, ast.For | ast.While) and _have_line(node.body, line)]
+    if not loops or not max(loops, key=lambda loop: loop.lineno).orelse:
+        return ""
+    return (
+        f"`break` in line {line} has left the loop on the worker. In the notebook the loop's `else` block runs all the "
+        "same: set a variable before `break`, and test it behind the loop."
+    )
+
+
+def _have_line(statements: list[ast.stmt], line: int) -> bool:
+    return statements[0].lineno <= line <= (statements[-1].end_lineno or 0)
 
 
 def place_in(frame: FrameType) -> tuple[CodeType, int]:

@@ -10,15 +10,13 @@ from det_native.capture.log import CallRecord, current_log
 from det_native.capture.reads import reads_in
 from det_native.capture.syntax import tree_of
 from det_native.capture.transform import transform
-from det_native.heap.compare import Entry, Table
+from det_native.heap.compare import Entry, Table, is_array
 from det_native.heap.names import is_users_name
 from det_native.heap.ownership import definer_of
 
 #: Bytes of an array that is read.
 _LARGEST = 8 << 20
 _MOST_NAMES = 2_000
-# Numbers that are the same are not so by chance, whatever holds them.
-_ARRAYS = ("ndarray", "Storage", "Tensor", "Variable", "DataFrame", "Series")
 
 
 class EarlyContents:
@@ -43,7 +41,7 @@ class EarlyContents:
 
     def has(self, entry: Entry, name: str = "") -> bool:
         """Whether an object was the same then; `name` is the variable that holds the input."""
-        if any(word in entry.cls for word in _ARRAYS):
+        if is_array(entry.cls):  # numbers that are the same are not so by chance, whatever holds them
             return (entry.cls, entry.exact) in self._known
         name = name or entry.part.partition(", read by ")[0]
         if (name, entry.path, entry.exact) not in self._known:

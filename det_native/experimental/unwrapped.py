@@ -13,41 +13,34 @@ if TYPE_CHECKING:
     from det_native.keras import TFKerasNativeContext
 
 
+_latest: list[TFKerasNativeContext] = []
+
+
 def tell_of_unwrapped_models(context: TFKerasNativeContext) -> None:
     """Look after every cell, or at the script's end, whether a model was trained past the context.
 
     Keras calls nobody when a plain model begins to train. What is told is told once, and only until the context has
     wrapped a model, or another one has begun: after that, a model that is not wrapped is meant to train here.
     """
-    _UnwrappedCheck(context).begin()
+    before = _histories_of(_namespace())
+    _latest[:] = [context]
 
-
-class _UnwrappedCheck:
-    _latest: _UnwrappedCheck | None = None
-
-    def __init__(self, context: TFKerasNativeContext) -> None:
-        self._context = context
-        self._histories = _histories_of(_namespace())
-
-    def begin(self) -> None:
-        type(self)._latest = self
-        at_the_end(self._check)
-
-    def _check(self) -> None:
-        if self._context.wrapped or type(self)._latest is not self:
+    def check() -> None:
+        if context.wrapped or _latest[0] is not context:
             return
         histories = _histories_of(_namespace())
-        trained = [name for name, history in histories.items() if history is not self._histories.get(name)]
-        if not trained:
-            if running_shell() is not None:
-                at_the_end(self._check)
-            return
-        name = trained[0]
-        print(
-            f"{name} was trained in this process, and nothing was submitted: the model is not wrapped. Write "
-            f"{name} = context.wrap_model({name}) right after it is made, and {name}.fit() trains it on the cluster.",
-            file=sys.stderr,
-        )
+        name = next((name for name, history in histories.items() if history is not before.get(name)), "")
+        if name:
+            print(
+                f"{name} was trained in this process, and nothing was submitted: the model is not wrapped. Write "
+                f"{name} = context.wrap_model({name}) right after it is made, and {name}.fit() trains it on the "
+                "cluster.",
+                file=sys.stderr,
+            )
+        elif running_shell() is not None:
+            at_the_end(check)
+
+    at_the_end(check)
 
 
 def _namespace() -> Mapping[str, Any]:

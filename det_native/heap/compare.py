@@ -28,6 +28,7 @@ _SPECIAL: dict[type, Kind] = {types.FunctionType: _READING, types.GeneratorType:
 #: Stands for a text that must not be shown, nor sent.
 SECRET = "a text that looks like a secret"
 _REST = "rest of "
+_ARRAYS = ("ndarray", "Storage", "Tensor", "Variable", "DataFrame", "Series", "Dataset", "Parameter")
 
 
 class Entry(NamedTuple):
@@ -386,6 +387,7 @@ class Table:
         elif cls is types.CodeType:
             pass  # compared by its source
         elif cls.__module__ == "numpy" and hasattr(value, "dtype") and value.dtype.kind in "fc":
+            into.exact.update(value.tobytes())
             into.numbers(value.reshape(1))
         else:
             if cls is str:
@@ -418,7 +420,7 @@ class Table:
         if classes == {float}:
             into.floats(children)
             return
-        values = children if ATOMS.issuperset(classes) else [c if type(c) in ATOMS else None for c in children]
+        values = children if ATOMS.issuperset(classes) else [c if is_value(c) else None for c in children]
         if str in classes:
             self._find_secrets(values, "")
         into.both(f"{snapshot.classes[number].__name__} {self._texts.masked(repr(values))}")
@@ -440,3 +442,8 @@ def differences(there: Mapping[str, Entry], here: Mapping[str, Entry]) -> Iterat
         other = here.get(key)
         if other is not None and differs(entry, other):
             yield key, entry, other
+
+
+def is_array(cls: str) -> bool:
+    """Whether a class, by its full name, is of arrays or tables."""
+    return any(word in cls for word in _ARRAYS)

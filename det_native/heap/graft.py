@@ -20,32 +20,23 @@ _PLAIN = frozenset({tuple, list, dict, set, frozenset})
 WHOLE = "whole"
 
 
-def graft(there: Any, value: Any) -> tuple[Any, list[str]]:
-    """Give the objects that `there` leads to the state of those that `value` leads to.
+def graft_names(there: MutableMapping[str, Any], values: MutableMapping[str, Any]) -> list[str]:
+    """Give the objects that names lead to, and what they share, the state of those that `values` leads to.
 
     Objects are matched by their address and class. One that matches keeps its identity where its kind can be written,
-    so that views, tied weights and optimizers stay what they are; others are replaced in what holds them. `value` is
-    used up: its objects are in the result where nothing matches them.
+    so that views, tied weights and optimizers stay what they are; others are replaced in what holds them. `values` are
+    used up: their objects are in the result where nothing matches them.
 
     Returns
     -------
-    object
-        What stands for `there`: the same object, if that could take the state.
     list of str
         A sentence for each object that could not be set.
     """
-    names = {"value": there}
-    sentences = graft_names(names, {"value": value})
-    return names["value"], sentences
-
-
-def graft_names(there: MutableMapping[str, Any], values: MutableMapping[str, Any]) -> list[str]:
-    """Give several names, and what they share, the state of others, as :func:`graft` does; return its sentences."""
     return graft_snapshot(Snapshot({"": (there, ROOTS)}), Snapshot({"": (values, ROOTS)}))
 
 
 def graft_snapshot(ours: Snapshot, theirs: Snapshot, only: Mapping[int, Collection[Any]] | None = None) -> list[str]:
-    """Give the objects of one snapshot the state of another's, as :func:`graft` does; return its sentences.
+    """Give the objects of one snapshot the state of another's, as :func:`graft_names` does.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ class Look:
         gone = set(self._others)
         sought = {tree.root for tree in gone}
         waiting, seen = self._trees_from(roots), set(gone)
-        while waiting := (waiting | self._users_of(self._others)) - seen:
+        while waiting := (waiting | self._users_of(self._others) | self._trees_with(found.changed)) - seen:
             self._others |= {t for t in waiting if not t.find(values[t.root], found, sought=sought, held=self._held)}
             seen |= waiting
         for identity, value in self._held.items():
@@ -58,6 +58,11 @@ class Look:
     def _users_of(self, trees: Collection[Tree]) -> set[Tree]:
         """Return the trees that lead to objects of others: where these are others now, they are walked again."""
         return {user for user in self._trees.values() if any(map(user.uses, trees))} if trees else set()
+
+    def _trees_with(self, changed: set[int]) -> set[Tree]:
+        """Return the trees with memory that has changed: what else looks into it is read anew, too."""
+        memory = changed - self._tree_of.keys()
+        return {tree for tree in self._trees.values() if memory and not tree.holders.keys().isdisjoint(memory)}
 
     def glimpse(self, roots: Iterable[int], values: Mapping[int, Any], most: int) -> Found:
         """Look again at so many objects of each value, and at no large memory. :meth:`renew` has to follow."""

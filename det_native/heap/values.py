@@ -333,22 +333,22 @@ def check_values(content: bytes) -> None:
     Exception
         Whatever loading raises that no class of the program has a part in.
     """
-    reader = _WithoutProgram(content, {}, str)
+    program = _Program()
     try:
-        reader.load_all()
+        read_values(content, program)
     except Exception:
-        if not reader.needs_program:
+        if not program.is_needed:
             raise
 
 
-class _WithoutProgram(ValueUnpickler):
-    needs_program = False
+class _Program(dict[str, Any]):
+    """Stands for the names of a program."""
 
-    def persistent_load(self, reference: Any) -> Any:
-        if reference[0] == "code":
-            self.needs_program = True
-            return _OfProgram
-        return super().persistent_load(reference)
+    is_needed = False
+
+    def __missing__(self, name: str) -> Any:
+        self.is_needed = True
+        return _OfProgram
 
 
 class _OfProgram:

@@ -21,6 +21,7 @@ def describe(value: Any) -> str:
     if issubclass(cls, type | types.ModuleType):
         return f"{'class' if issubclass(cls, type) else 'module'} {cls.__getattribute__(value, '__name__')}"
     if _is_array(value):
+<<<<<<< HEAD
         return _array(value)
     if is_offered(cls, "shape", "columns"):
         return f"table of {value.shape[0]:,} rows and {value.shape[1]} columns{_mean_of_table(value)}"
@@ -29,6 +30,18 @@ def describe(value: Any) -> str:
         return in_short(value) + (f": {'; '.join(inner)}" if inner else "")
     data = attributes_of(value).get("dataset", value)
     return in_short(data) + _inner(data)
+=======
+        kind = value.dtype
+        return f"{_sizes(shape)} {getattr(kind, 'name', str(kind)).removeprefix('torch.')}{_mean(value)}"
+    if shape is not None and hasattr(value, "columns"):
+        return f"table of {shape[0]:,} rows and {shape[1]} columns"
+    if isinstance(value, list | tuple | set | frozenset | dict):
+        inner = [describe(one) for one in itertools.islice(value.values() if isinstance(value, dict) else value, 3)]
+        return f"{type(value).__name__} of {len(value):,}" + (f": {'; '.join(inner)}" if inner else "")
+    data = getattr(value, "dataset", value)
+    size = _size(data)
+    return type(data).__name__ + (f" of {size:,}" if size is not None else "") + _inner(data)
+>>>>>>> main
 
 
 def in_short(value: Any) -> str:
@@ -89,6 +102,7 @@ def _mean(array: Any) -> str:
         return f", mean {few.mean(dtype=float):.6g}" if few.size and few.dtype.kind in "fiub" else ""
 
 
+<<<<<<< HEAD
 def _mean_of_table(table: Any) -> str:
     if not is_offered(type(table), "iloc", "mean", "_constructor"):
         return ""
@@ -113,3 +127,21 @@ def _inner(data: Any) -> str:
     if not found:
         found = [in_short(one) for one in held.values() if _base_of(type(one))][:3]
     return f" ({'; '.join(found)})" if found else ""
+=======
+def _size(value: Any) -> int | None:
+    try:
+        return len(value)
+    except Exception:  # noqa: BLE001 (a user's own __len__)
+        return None
+
+
+def _inner(data: Any) -> str:
+    """Return the arrays that an object holds, in a few words."""
+    elements = getattr(data, "element_spec", None)  # of TensorFlow's Datasets: what they hold besides is their own
+    if elements is not None and not callable(elements):
+        return f" ({describe(elements)})"
+    held = vars(data) if isinstance(getattr(data, "__dict__", None), dict) else {}
+    parts = [part for value in held.values() for part in (value if isinstance(value, tuple | list) else (value,))[:4]]
+    arrays = [describe(array) for array in itertools.islice(filter(_is_array, parts), 3)]
+    return f" ({'; '.join(arrays)})" if arrays else ""
+>>>>>>> main

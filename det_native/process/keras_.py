@@ -8,14 +8,14 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from det_native.process.stream import Stream, generator_stream
+from det_native.process.stream import State, Stream, generator_stream
 
 KERAS_3 = "keras_3"
 _STATE_OF_KERAS_3 = "keras.src.backend.common.global_state"  # there is nothing public that tells its stream
 _BACKENDS = ("keras.src.backend", "tf_keras.src.backend", "tensorflow.python.keras.backend")
 
 
-def _read_keras_3() -> list[Any] | None:
+def _read_keras_3() -> State | None:
     """Return the seed of Keras 3 and the state of what gives ``keras.random`` its seeds; None before either is used."""
     module = sys.modules.get(_STATE_OF_KERAS_3)
     if module is None:
@@ -23,7 +23,8 @@ def _read_keras_3() -> list[Any] | None:
     seed, generator = (module.get_global_attribute(f"global_{name}") for name in ("random_seed", "seed_generator"))
     if seed is None and generator is None:
         return None
-    return [seed, None if generator is None else sys.modules["keras"].ops.convert_to_numpy(generator.state).tolist()]
+    state = None if generator is None else sys.modules["keras"].ops.convert_to_numpy(generator.state).tolist()
+    return {KERAS_3: [seed, state]}
 
 
 def _put_back_keras_3(states: Mapping[str, Any]) -> None:
@@ -69,16 +70,16 @@ def _names_of_keras_2() -> Any:
     return None
 
 
-def _read_names() -> tuple[Any, ...] | None:
+def _read_names() -> State | None:
     """Return how many objects of each kind had a name made for them; None before Keras is used.
 
     A second ``AUC()`` is called ``auc_1``, whatever model has it: its name is a matter of what the process has done.
     """
     module = sys.modules.get(_STATE_OF_KERAS_3)
     if module is not None:
-        return tuple((module.get_global_attribute("object_name_uids") or {}).items())
+        return {_NAMES: [*(module.get_global_attribute("object_name_uids") or {}).items()]}
     names = _names_of_keras_2()
-    return None if names is None else tuple(names.items())
+    return None if names is None else {_NAMES: [*names.items()]}
 
 
 def _put_back_names(states: Mapping[str, Any]) -> None:
@@ -95,7 +96,7 @@ def _put_back_names(states: Mapping[str, Any]) -> None:
 
 
 STREAMS = (
-    Stream(KERAS_3, _read_keras_3, _put_back_keras_3, lambda state: {KERAS_3: state}),
-    Stream("keras", _KERAS_2.read, _put_back_keras_2, _KERAS_2.written),
-    Stream(_NAMES, _read_names, _put_back_names, lambda state: {_NAMES: list(state)}, begins="keras", counts=True),
+    Stream(KERAS_3, _read_keras_3, _put_back_keras_3),
+    Stream("keras", _KERAS_2.read, _put_back_keras_2),
+    Stream(_NAMES, _read_names, _put_back_names, begins="keras", counts=True),
 )

@@ -7,19 +7,16 @@ from collections.abc import Mapping
 from importlib.util import _LazyModule  # type: ignore[attr-defined]
 from typing import Any
 
-from det_native.process.stream import Stream
+from det_native.process.stream import State, Stream
 
 
-def _read_stream() -> tuple[list[Any], bytes] | None:
+def _read_stream() -> State | None:
     random = sys.modules.get("numpy.random")
     if random is None or isinstance(random, _LazyModule):  # a lazy one would be loaded by being asked
         return None
     name, words, position, has_gauss, gauss = random.get_state()
-    return [name, int(position), int(has_gauss), float(gauss)], words.tobytes()
-
-
-def _written_stream(state: tuple[list[Any], bytes]) -> dict[str, Any]:
-    return {"numpy": state[0], "numpy_words": ("uint32", state[1])}
+    plain = [name, int(position), int(has_gauss), float(gauss)]
+    return {"numpy": plain, "numpy_words": ("uint32", words.tobytes())}
 
 
 def _put_back_stream(states: Mapping[str, Any]) -> None:
@@ -27,4 +24,4 @@ def _put_back_stream(states: Mapping[str, Any]) -> None:
     sys.modules["numpy.random"].set_state((name, states["numpy_words"], position, has_gauss, cached))
 
 
-STREAMS = (Stream("numpy", _read_stream, _put_back_stream, _written_stream, begins="numpy.random"),)
+STREAMS = (Stream("numpy", _read_stream, _put_back_stream, begins="numpy.random"),)

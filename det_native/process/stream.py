@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from importlib.util import _LazyModule  # type: ignore[attr-defined]
 from typing import Any
 
-#: A generator of Python's: version, words, and the next number of a normal distribution.
-Words = tuple[int, bytes, float | None]
+#: Plain values by names that begin with the stream's; arrays are pairs of a type of numpy's and bytes.
+State = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -23,11 +23,9 @@ class Stream:
     ----------
     name : str
     read : callable
-        Returns its state in the short form; None where it has not begun.
+        Returns its state; None where it has not begun.
     put_back : callable
-        Takes its state in the form of checkpoints.
-    written : callable
-        Turns the short form into that of checkpoints, where arrays are pairs of a type of numpy's and bytes.
+        Takes its state, with arrays of numpy.
     begins : str
         The module whose first import begins it; empty if it is there from the beginning, or begins when it is seeded.
     counts : bool
@@ -36,14 +34,13 @@ class Stream:
     """
 
     name: str
-    read: Callable[[], Any]
+    read: Callable[[], State | None]
     put_back: Callable[[Mapping[str, Any]], None]
-    written: Callable[[Any], dict[str, Any]]
     begins: str = ""
     counts: bool = False
 
-    def state(self) -> Any:
-        """Return its state in the short form; None where it has not begun, or cannot be read."""
+    def state(self) -> State | None:
+        """Return its state; None where it has not begun, or cannot be read."""
         with suppress(Exception):  # a library that is only half loaded, or whose generator was replaced
             return self.read()
         return None
@@ -61,17 +58,13 @@ def generator_stream(name: str, find: Callable[[], random.Random | None], after:
         Called when a state was put back.
     """
 
-    def read() -> Words | None:
+    def read() -> State | None:
         """Return the state in 2.5 kB; in its own form, of whole numbers, it has 20."""
         generator = find()
         if generator is None:
             return None
         version, words, gauss = generator.getstate()
-        return version, array.array("I", words).tobytes(), gauss
-
-    def written(state: Words) -> dict[str, Any]:
-        version, words, gauss = state
-        return {name: [version, gauss], f"{name}_words": ("uint32", words)}
+        return {name: [version, gauss], f"{name}_words": ("uint32", array.array("I", words).tobytes())}
 
     def put_back(states: Mapping[str, Any]) -> None:
         generator = find()
@@ -80,7 +73,7 @@ def generator_stream(name: str, find: Callable[[], random.Random | None], after:
             generator.setstate((version, tuple(int(word) for word in states[f"{name}_words"]), gauss))
             after()
 
-    return Stream(name, read, put_back, written)
+    return Stream(name, read, put_back)
 
 
 def is_loaded(library: str) -> bool:

@@ -1,9 +1,6 @@
 """States of the global streams of random numbers: noted before cells and in checkpoints, put back where they go on.
 
 What counts names (``auc``, ``auc_1``) is noted before cells, too: it moves as a stream does.
-
-A stream has its state in a short form, to be noted and compared often, and in the form of checkpoints: plain numbers
-and arrays, by names that begin with the stream's.
 """
 
 from __future__ import annotations
@@ -29,7 +26,7 @@ _BY_NAME = {stream.name: stream for streams in _STREAMS.values() for stream in s
 
 
 def current_streams() -> dict[str, Any]:
-    """Return the state of every stream of a library that is loaded, in the short form."""
+    """Return the state of every stream of a library that is loaded."""
     states = ((stream.name, stream.state()) for stream in _streams())
     return {name: state for name, state in states if state is not None}
 
@@ -50,16 +47,17 @@ def stream_of(module: str) -> dict[str, Any]:
 
 
 def encoded(states: Mapping[str, Any]) -> bytes:
-    """Return states as JSON, in the form of checkpoints, with arrays in base64."""
+    """Return states as JSON, with arrays in base64."""
     written = {
         name: {value[0]: base64.b64encode(value[1]).decode()} if isinstance(value, tuple) else value
-        for name, value in _written(states).items()
+        for state in states.values()
+        for name, value in (state or {}).items()
     }
     return json.dumps(written, sort_keys=True).encode()
 
 
 def decoded(content: bytes) -> dict[str, Any]:
-    """Return what :func:`encoded` has written, in the form of checkpoints."""
+    """Return what :func:`encoded` has written, in one dictionary with arrays of numpy."""
     states: dict[str, Any] = json.loads(content)
     for name, value in states.items():
         if isinstance(value, dict):
@@ -74,25 +72,17 @@ def counters(states: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def checkpointed(libraries: Iterable[str]) -> dict[str, Any]:
-    """Return the states of the streams of these libraries, as far as they are loaded, in the form of checkpoints."""
+    """Return what :func:`decoded` does, of the streams of these libraries, as far as they are loaded."""
     drawn = [stream for stream in _streams(frozenset(libraries)) if not stream.counts]
-    written = _written({stream.name: stream.read() for stream in drawn})
-    return {name: _array(*value) if isinstance(value, tuple) else value for name, value in written.items()}
+    values = (pair for stream in drawn for pair in (stream.read() or {}).items())
+    return {name: _array(*value) if isinstance(value, tuple) else value for name, value in values}
 
 
 def put_back(states: Mapping[str, Any], libraries: Iterable[str]) -> None:
-    """Put states back, in the form of checkpoints, of the streams of these libraries, as far as they are loaded."""
+    """Put back what :func:`checkpointed` has returned, of the streams of these libraries, as far as they are loaded."""
     for stream in _streams(frozenset(libraries)):
         if stream.name in states:
             stream.put_back(states)
-
-
-def _written(states: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, state in states.items():
-        if state is not None:
-            found |= _BY_NAME[name].written(state)
-    return found
 
 
 def _array(kind: str, content: bytes) -> Any:

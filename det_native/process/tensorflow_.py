@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from det_native.process.stream import Stream, generator_stream
+from det_native.process.stream import State, Stream, generator_stream
 
 #: The name of TensorFlow's global seed among the states.
 SEED = "tensorflow_seed"
@@ -23,6 +23,11 @@ def global_seed() -> int | None:
     """Return TensorFlow's global seed, None if there is none."""
     seed = getattr(_context(), "_seed", None)
     return seed if isinstance(seed, int) else None
+
+
+def _read_seed() -> State | None:
+    seed = global_seed()
+    return None if seed is None else {SEED: seed}
 
 
 def _put_back_seed(states: Mapping[str, Any]) -> None:
@@ -41,6 +46,6 @@ def _forget_operations() -> None:
 
 
 STREAMS = (
-    Stream(SEED, global_seed, _put_back_seed, lambda seed: {SEED: seed}),
+    Stream(SEED, _read_seed, _put_back_seed),
     generator_stream("tensorflow", _seeds_of_eager_operations, _forget_operations),
 )

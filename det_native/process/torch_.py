@@ -6,16 +6,11 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from det_native.process.stream import Stream
+from det_native.process.stream import State, Stream
 
 
-def _read_stream() -> bytes:
-    state: bytes = sys.modules["torch"].get_rng_state().numpy().tobytes()
-    return state
-
-
-def _written_stream(state: bytes) -> dict[str, Any]:
-    return {"torch": ("uint8", state)}
+def _read_stream() -> State:
+    return {"torch": ("uint8", sys.modules["torch"].get_rng_state().numpy().tobytes())}
 
 
 def _put_back_stream(states: Mapping[str, Any]) -> None:
@@ -23,4 +18,4 @@ def _put_back_stream(states: Mapping[str, Any]) -> None:
     torch.set_rng_state(torch.from_numpy(states["torch"].copy()))
 
 
-STREAMS = (Stream("torch", _read_stream, _put_back_stream, _written_stream, begins="torch"),)
+STREAMS = (Stream("torch", _read_stream, _put_back_stream, begins="torch"),)

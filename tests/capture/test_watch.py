@@ -468,6 +468,18 @@ def test_a_change_by_no_cell_is_seen_before_the_cell_that_reaches_it(rest: list[
     assert watch.begin(namespace, (), "other").between == {"other"}
 
 
+def test_memory_that_a_cell_changed_under_another_name_is_not_changed_by_no_cell_before_the_next() -> None:
+    array = np.zeros((64, 3), "float32")
+    namespace = {"array": array, "view": array[:10], "tensor": torch.from_numpy(array)}
+    watch = Watch()
+    watch.begin(namespace, (), "")
+    watch.end(namespace, (), "array, view, tensor")
+    watch.begin(namespace, (), "array[0] = 7")
+    array[0] = 7
+    assert watch.end(namespace, (), "array[0] = 7").changed == {"array", "view", "tensor"}
+    assert not watch.begin(namespace, (), "view + tensor").between
+
+
 def test_what_holds_an_object_that_a_cell_changed_under_another_name_has_changed_too() -> None:
     row = [1]
     namespace: dict[str, Any] = {"row": row, "rows": {"first": [row]}, "other": [1]}

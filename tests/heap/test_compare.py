@@ -29,7 +29,7 @@ from matplotlib.figure import Figure
 from sklearn.preprocessing import StandardScaler
 from torch.utils.data import DataLoader, TensorDataset, WeightedRandomSampler
 
-from det_native.heap.compare import Table, differences, is_rounding
+from det_native.heap.compare import MOST_ENTRIES, Table, differences, is_rounding
 from det_native.pytorch.native_call import inputs_of_loader
 
 pytestmark = pytest.mark.hypothesis
@@ -122,6 +122,15 @@ CHANGES = [
 @pytest.mark.parametrize(("one", "other"), CHANGES)
 def test_other_content_is_another(one: Any, other: Any) -> None:
     assert _differing({"x": one}, {"x": other})
+
+
+@pytest.mark.parametrize("number", [np.float64, np.float32, np.complex128, np.int64])
+@pytest.mark.parametrize("wrap", [lambda value: value, lambda value: [value], lambda value: [[]] * 3 + [[value]]])
+def test_a_number_of_numpy_is_compared_wherever_it_is(number: Any, wrap: Any) -> None:
+    assert not _differing({"x": wrap(number(2))}, {"x": wrap(number(2))})
+    assert _differing({"x": wrap(number(2))}, {"x": wrap(number(3))})
+    many: list[Any] = [[] for _ in range(MOST_ENTRIES)]
+    assert _differing({"x": [*many, wrap(number(2))]}, {"x": [*many, wrap(number(3))]})
 
 
 def test_large_arrays_are_seen_in_their_whole_length() -> None:

@@ -17,7 +17,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from det_native.heap.edges import Missing
-from det_native.heap.graft import graft, graft_names
+from det_native.heap.graft import graft_names
+
+
+def graft(there: Any, value: Any) -> tuple[Any, list[str]]:
+    """Return what stands for one object that was given the state of another, and what could not be set."""
+    names = {"value": there}
+    sentences = graft_names(names, {"value": value})
+    return names["value"], sentences
 
 
 class Thing:

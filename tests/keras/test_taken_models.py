@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from det_native.heap.graft import graft
+from det_native.heap.graft import graft_names
 
 pytestmark = pytest.mark.slow
+
+
+def graft(there: Any, value: Any) -> tuple[Any, list[str]]:
+    """Return what stands for one object that was given the state of another, and what could not be set."""
+    names = {"value": there}
+    sentences = graft_names(names, {"value": value})
+    return names["value"], sentences
 
 
 def made() -> tf.keras.Sequential:

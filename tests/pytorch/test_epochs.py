@@ -168,6 +168,45 @@ def test_break_ends_the_training_there_and_counts_an_epoch_that_was_used(tmp_pat
     assert len(run.training("loss")) == 3
 
 
+def test_what_a_notebook_runs_behind_a_loop_that_was_left_is_said(tmp_path: Path) -> None:
+    """It has no epochs for its loop, and cannot know how the worker has left it."""
+
+    def returning(run: EpochsRun) -> int:
+        parts = Parts().wrapped(run.context)
+        for epoch in run.context.epochs(9):
+            run.context.report(loss=parts.train())
+            if epoch == 1:
+                return epoch
+        return -1
+
+    def searching(run: EpochsRun) -> None:
+        parts = Parts().wrapped(run.context)
+        for epoch in run.context.epochs(9):
+            for _ in range(2):
+                if epoch == 0:
+                    break
+            else:
+                break
+            run.context.report(loss=parts.train())
+        else:
+            parts.train()
+
+    def plain(run: EpochsRun) -> None:
+        parts = Parts().wrapped(run.context)
+        for epoch in run.context.epochs(9):
+            run.context.report(loss=parts.train())
+            for _ in range(2):
+                if epoch == 0:
+                    break
+            else:
+                break
+
+    told = [EpochsRun(tmp_path / f.__name__, epochs=9).run(f).reporter.told for f in (returning, searching, plain)]
+    assert "`return` in line" in told[0]
+    assert "`else` block runs all the same" in told[1]
+    assert told[2] is None
+
+
 def test_break_before_anything_was_done_does_not_count_the_epoch(tmp_path: Path) -> None:
     def early(run: EpochsRun) -> None:
         parts = Parts().wrapped(run.context)

@@ -6,7 +6,7 @@ import gc
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
@@ -51,6 +51,8 @@ _OF_ITS_USE = frozenset(
         *("_auto_get_config", "_path", "_parent_path", "_tracked"),
     ]
 )
+#: Returns what is compared of labels and children.
+Choice = Callable[[Sequence[Any], Sequence[Any]], Alike]
 _COUNTER = re.compile(r"_\d+(?=$|[/:])")
 
 
@@ -77,17 +79,26 @@ def as_given(labels: Sequence[Any], children: Sequence[Any]) -> Alike:
     return [label for label, _ in kept], [child for _, child in kept], None
 
 
+def of_input(labels: Sequence[Any], children: Sequence[Any]) -> Alike:
+    """Return what of a model's input is compared: one made again from a configuration was given other arguments."""
+    kept = [pair for pair in zip(labels, children, strict=True) if pair[0] in _OF_INPUT]
+    return [label for label, _ in kept], [child for _, child in kept], None
+
+
 class KerasKind(TrackableKind):
-    """A layer, a model, an optimizer, a metric or a loss."""
+    """A layer, a model, an optimizer, a metric or a loss; `alike` returns what of its attributes is compared."""
 
     set_by_use = SET_BY_USE
 
-    def __init__(self, skipped: frozenset[str] = frozenset(), *, compared: bool = False) -> None:
+    def __init__(
+        self, skipped: frozenset[str] = frozenset(), *, compared: bool = False, alike: Choice = without_counters
+    ) -> None:
         # Not compared: names that Keras counts, and what a training before this one has set.
         super().__init__(_OF_THE_PROCESS | skipped, compared=compared)
+        self._alike = alike
 
     def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
-        return without_counters(labels, children)
+        return self._alike(labels, children)
 
     def reduce(self, obj: Any) -> Any:
         return reduced_model(obj) if _is_model(obj) else self.reduced(obj, make_keras)
@@ -103,14 +114,6 @@ def _is_model(obj: Any) -> bool:
     return hasattr(type(obj), "from_config") and hasattr(obj, "_compile_was_called")
 
 
-class InputKind(KerasKind):
-    """The input of a model: one that Keras has made again from a configuration was given other arguments."""
-
-    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
-        pairs = [pair for pair in zip(labels, children, strict=True) if pair[0] in _OF_INPUT]
-        return [label for label, _ in pairs], [child for _, child in pairs], None
-
-
 class ArgumentsKind(AttributesKind):
     """What Keras keeps of the arguments of a layer: what they make is compared."""
 
@@ -118,20 +121,6 @@ class ArgumentsKind(AttributesKind):
 
     def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
         return None
-
-
-class MetricKind(KerasKind):
-    """A metric; what it has counted is counted anew in each epoch."""
-
-    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
-        return without_counts(labels, children)
-
-
-class ContainerKind(KerasKind):
-    """What Keras makes of losses and metrics."""
-
-    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
-        return as_given(labels, children)
 
 
 class GraphTensorKind(AttributesKind):
@@ -236,10 +225,10 @@ BY_NAME |= {
     "keras.src.engine.base_layer.Layer": KerasKind(),
     "keras.src.optimizers.optimizer._BaseOptimizer": OptimizerKind(),
     "keras.src.optimizers.legacy.optimizer_v2.OptimizerV2": KerasKind(),
-    "keras.src.engine.input_layer.InputLayer": InputKind(),
+    "keras.src.engine.input_layer.InputLayer": KerasKind(alike=of_input),
     "keras.src.saving.serialization_lib.Config": ArgumentsKind(),
-    "keras.src.engine.compile_utils.Container": ContainerKind(),
-    "keras.src.metrics.base_metric.Metric": MetricKind(),
+    "keras.src.engine.compile_utils.Container": KerasKind(alike=as_given),
+    "keras.src.metrics.base_metric.Metric": KerasKind(alike=without_counts),
     "keras.src.callbacks.Callback": CallbackKind(compared=True),
     "keras.src.callbacks.callback.Callback": CallbackKind(compared=True),  # of Keras 3
     "keras.src.engine.keras_tensor.KerasTensor": GraphTensorKind(),

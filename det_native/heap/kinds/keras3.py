@@ -9,7 +9,7 @@ from typing import Any
 from det_native.heap.edges import BY_NAME, OF_PROCESS, VALUE, Alike, SimpleKind
 from det_native.heap.kinds.builtin import DictKind, ListKind, SetKind
 from det_native.heap.kinds.instances import AttributesKind, Composite
-from det_native.heap.kinds.keras2 import SET_BY_USE, as_given, without_counters, without_counts
+from det_native.heap.kinds.keras2 import SET_BY_USE, Choice, as_given, without_counters, without_counts
 from det_native.heap.kinds.keras_models import parts_of_model, reduced_model
 from det_native.heap.kinds.tensorflow_ import OF_TRACKING, facts_of, make_variable
 
@@ -34,12 +34,13 @@ class KerasKind(AttributesKind):
 
     set_by_use = SET_BY_USE
 
-    def __init__(self, skipped: frozenset[str] = frozenset()) -> None:
+    def __init__(self, skipped: frozenset[str] = frozenset(), alike: Choice = without_counters) -> None:
         # Not compared: names that Keras counts, and what a training before this one has set.
         super().__init__(_OF_THE_PROCESS | skipped, compared=False)
+        self._alike = alike
 
     def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
-        return without_counters(labels, children)
+        return self._alike(labels, children)
 
     def reduced_alone(self, obj: Any) -> Any:
         return self.reduced(obj)
@@ -52,23 +53,13 @@ class KerasKind(AttributesKind):
 
 
 class MetricKind(KerasKind):
-    """A metric or a loss: Keras saves those of a model only together, and counts anew in each epoch."""
-
-    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
-        return without_counts(labels, children)
+    """A metric or a loss: Keras saves those of a model only together."""
 
     def reduce(self, obj: Any) -> Any:
         return self.reduced(obj)
 
     def made_parts(self, obj: Any) -> Sequence[Any]:
         return ()
-
-
-class CompiledKind(MetricKind):
-    """What Keras makes of losses and metrics."""
-
-    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
-        return as_given(labels, children)
 
 
 class OptimizerKind(MetricKind):
@@ -117,10 +108,10 @@ BY_NAME |= {
     "keras.src.backend.common.variables.KerasVariable": _VARIABLE,
     "keras.src.layers.layer.Layer": KerasKind(),
     "keras.src.dtype_policies.dtype_policy.DTypePolicy": VALUE,
-    "keras.src.metrics.metric.Metric": MetricKind(),
+    "keras.src.metrics.metric.Metric": MetricKind(alike=without_counts),
     "keras.src.losses.loss.Loss": MetricKind(),
-    "keras.src.trainers.compile_utils.CompileLoss": CompiledKind(),
-    "keras.src.trainers.compile_utils.CompileMetrics": CompiledKind(),
+    "keras.src.trainers.compile_utils.CompileLoss": MetricKind(alike=as_given),
+    "keras.src.trainers.compile_utils.CompileMetrics": MetricKind(alike=as_given),
     "keras.src.initializers.random_initializers.RandomInitializer": DrawingKind(),
     "keras.src.random.seed_generator.SeedGenerator": DrawingKind(),
     "keras.src.utils.tracking.TrackedList": TrackedKind(ListKind()),

@@ -126,10 +126,8 @@ def _imported_names(bundle: BundleManifest, work: Path) -> list[str]:
 def _decode_values(bundle: BundleManifest, blobs: BlobStore) -> Iterator[Problem]:
     for entry in bundle.values:
         try:
-            if entry.codec == "objects":
-                check_values(blobs.read(entry.sha256))
-            else:
-                decode(entry.codec, blobs.read(entry.sha256))
+            content = blobs.read(entry.sha256)
+            check_values(content) if entry.codec == "objects" else decode(entry.codec, content)
         except Exception as error:  # noqa: BLE001 (unpickling may raise anything)
             yield Problem(
                 f"value {entry.name}",

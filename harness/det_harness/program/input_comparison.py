@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from det_harness.program.input_advice import has_state
-from det_harness.program.input_difference import Difference, is_array
-from det_native.heap.compare import Entry, Table, differences, differs, is_rounding
+from det_harness.program.input_difference import Difference
+from det_native.heap.compare import Entry, Table, differences, differs, is_array, is_rounding
 from det_native.heap.edges import NamedKind, is_same_child, is_value
 from det_native.heap.graft import WHOLE, graft_snapshot
 from det_native.heap.kinds.functions import is_read
@@ -40,8 +40,6 @@ class Comparison:
 
     Attributes
     ----------
-    rounded : list of str
-        What differs only in last digits.
     early : set of str
         Of what differs, what was there when ``init()`` was called.
     """
@@ -71,7 +69,6 @@ class Comparison:
         #: The differing addresses that are looked at, with both sides.
         self._found: dict[str, tuple[Entry, Entry]] = {}
         self._only_one_side: list[Difference] = []
-        self.rounded: list[str] = []
         self.early: set[str] = set()
 
     def _table(self, inputs: dict[str, Input]) -> Table:
@@ -84,11 +81,9 @@ class Comparison:
         Where a training continues, it has the weights of its checkpoint.
         """
         for key, there, here in differences(self._there, self._here.entries):
-            if not (is_exact or key in self._early_keys):
+            if is_rounding(there, here) or not (is_exact or key in self._early_keys):
                 continue
-            if is_rounding(there, here):
-                self.rounded.append(there.title)
-            elif is_fresh or self._role(there) != "weights":
+            if is_fresh or self._role(there) != "weights":
                 self._found[key] = there, here
                 self.early |= {there.title, self._title(there)} if key in self._early_keys else set()
         has_others = is_exact and self._inputs.keys() != {*self._parts}

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from det_native.heap.compare import SECRET
+from det_native.heap.compare import SECRET, is_array
 from det_native.schema.proof import Role
 
 # What differs certainly, and with it the training.
 _DECISIVE: frozenset[Role] = frozenset({"data", "weights", "layers", "optimizer", "loss", "metrics", "loader", "code"})
-_ARRAYS = ("ndarray", "Storage", "Tensor", "Variable", "DataFrame", "Series", "Dataset", "Parameter")
 _CONTAINERS = frozenset(f"builtins.{name}" for name in ("list", "tuple", "dict", "set", "frozenset", "bytearray"))
 
 
@@ -73,8 +72,3 @@ class Difference:
 def is_data(cls: str) -> bool:
     """Whether a class is of arrays, tables or containers."""
     return cls in _CONTAINERS or is_array(cls)
-
-
-def is_array(cls: str) -> bool:
-    """Whether a class, by its full name, is of arrays or tables."""
-    return any(word in cls for word in _ARRAYS)

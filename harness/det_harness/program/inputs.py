@@ -140,8 +140,6 @@ class InputCheck:
         except Exception as error:  # noqa: BLE001 (comparing may fail, and keeps nothing from being trained)
             logger.warning("What reaches the training is not compared with the notebook's: %s.", short(error))
             return
-        for title in job.rounded:
-            logger.info("The same as in the notebook but for last digits: %s.", title)
         rows = [self._put_right_row(difference, job) for difference in right]
         decisive = [difference for difference in wrong if difference.is_decisive and self.is_exact and self._fresh]
         if self.is_exact:

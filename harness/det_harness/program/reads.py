@@ -11,26 +11,27 @@ from det_native.schema.manifests import ReadEntry
 
 def unreadable(reads: Sequence[ReadEntry]) -> Iterator[Problem]:
     """Yield what is not there, or may not be read."""
-    for one in reads:
-        fault = _fault(one.path) if one.certain else ""
-        if fault:
-            yield Problem(
-                one.where,
-                f"reads {one.path!r}, which on the machine of the workers {fault}.",
-                f"Correct it, bring it to the workers (`det data put {one.path}`, after which the same line reads it "
-                "there), or name a path or URL that they see.",
-            )
+    for entry, fault in _faults(reads, certain=True):
+        yield Problem(
+            entry.where,
+            f"reads {entry.path!r}, which on the machine of the workers {fault}.",
+            f"Correct it, bring it to the workers (`det data put {entry.path}`, after which the same line reads it "
+            "there), or name a path or URL that they see.",
+        )
 
 
 def notices(reads: Sequence[ReadEntry]) -> Iterator[str]:
     """Yield sentences on what is named and is not there, but may not be read."""
-    for one in reads:
-        fault = "" if one.certain else _fault(one.path)
-        if fault:
-            yield (
-                f"{one.where}, names {one.path!r}, which on the machine of the workers {fault}. If it is read, bring "
-                f"it there (`det data put {one.path}`, after which the same line reads it)."
-            )
+    for entry, fault in _faults(reads, certain=False):
+        yield (
+            f"{entry.where}, names {entry.path!r}, which on the machine of the workers {fault}. If it is read, bring "
+            f"it there (`det data put {entry.path}`, after which the same line reads it)."
+        )
+
+
+def _faults(reads: Sequence[ReadEntry], *, certain: bool) -> Iterator[tuple[ReadEntry, str]]:
+    entries = (entry for entry in reads if entry.certain is certain)
+    return ((entry, fault) for entry in entries if (fault := _fault(entry.path)))
 
 
 def _fault(path: str) -> str:

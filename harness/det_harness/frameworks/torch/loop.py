@@ -67,6 +67,8 @@ class TorchLoopController(LoopController):
                         except GeneratorExit:
                             if not self._leaves():
                                 raise
+                            if self._call.context.role == "worker":
+                                self._warn_of_what_runs_behind(self._training.services)
                         del batch
                         self._after_batch()
                 outcome = self._training.driver.finish()

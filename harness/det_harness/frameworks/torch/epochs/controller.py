@@ -79,6 +79,8 @@ class EpochsController(LoopController):
                         except GeneratorExit:
                             if not self._leaves():
                                 raise
+                            if context.role == "worker":
+                                self._warn_of_what_runs_behind(self._training.services)
                         self._after_epoch()
                 outcome = training.driver.finish()
         self.outcome = outcome
