@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from os.path import isabs
@@ -212,7 +212,7 @@ def _holds_data(value: Any, seen: set[int]) -> bool:
     elif issubclass(cls, set | frozenset):
         parts = [*(set if issubclass(cls, set) else frozenset).__iter__(value)]
     elif issubclass(cls, (Mapping, list, tuple, deque, *_OF_PARTS)):
-        parts = [part for part in kind_of(value).read_state(value)[0] if part is not None or cls is not defaultdict]
+        parts = [*kind_of(value).read_state(value)[0]]
     else:
         return not issubclass(cls, _BY_NAME)
     return any(_holds_data(part, seen) for part in parts)

@@ -439,10 +439,9 @@ def unpack_roots(data: bytes, place: Callable[[str], str] = str) -> tuple[dict[s
 
 def _largest(snapshot: Snapshot, limit: int) -> list[Any]:
     """Return the objects whose content is left out so that the others are within a limit."""
-    sizes = []
-    for obj, kind in zip(snapshot.objects, snapshot.kinds, strict=True):
-        if kind.is_whole or is_offered(type(obj), "nbytes"):
-            sizes.append((size_of(obj), obj))
+    large = {cls for cls in {*snapshot.classes} if is_offered(cls, "nbytes")}
+    whole = zip(snapshot.objects, snapshot.kinds, snapshot.classes, strict=True)
+    sizes = [(size_of(obj), obj) for obj, kind, cls in whole if kind.is_whole or cls in large]
     total, dropped = sum(size for size, _ in sizes), []
     for size, obj in sorted(sizes, key=lambda pair: -pair[0]):
         if total <= limit:

@@ -262,10 +262,10 @@ class Composite(Kind):
             return NotImplemented
         items = [*(dict.items(obj) if base is dict else base.__iter__(obj))]
         made, added = (items, ()) if base in (tuple, frozenset) else ((), items)
-        return make_container, (base, cls, made), (base, added, self._attributes.read(obj)), None, None, fill_container
+        return make_container, (cls, base, made), (base, added, self._attributes.read(obj)), None, None, fill_container
 
 
-def make_container(base: Any, cls: type, items: Sequence[Any]) -> Any:
+def make_container(cls: type, base: Any, items: Sequence[Any]) -> Any:
     """Make a container of the user's class, past its ``__new__``."""
     return base.__new__(cls, items) if items else base.__new__(cls)
 

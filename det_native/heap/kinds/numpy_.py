@@ -34,8 +34,8 @@ class ArrayKind(Kind):
         owner = _owner(obj)
         start = _address(owner)
         if obj.dtype.hasobject:
-            others = [part for field in _plain_fields(obj) for part in digests(_bytes(field))]
-            return [*_objects_in(obj), *others], (repr(obj.dtype), obj.shape)
+            objects, others = _divided(obj)
+            return [*objects, *(part for field in others for part in digests(field))], (repr(obj.dtype), obj.shape)
         if start is not None:
             return (owner,), (repr(obj.dtype), obj.shape, obj.strides, _address(obj) - start)
         return (), (repr(obj.dtype), obj.shape, digests(_bytes(obj)))
@@ -46,7 +46,8 @@ class ArrayKind(Kind):
         where = obj.dtype.str, obj.dtype.names, obj.shape, obj.strides, obj.flags.writeable
         array = obj.view(numpy.ndarray)
         if obj.dtype.hasobject:
-            return _objects_in(array), (where, *(read(memoryview(_bytes(field))) for field in _plain_fields(array)))
+            objects, others = _divided(array)
+            return objects, (where, *(read(memoryview(field)) for field in others))
         base = _root(obj).base
         if type(base.obj if type(base) is memoryview else base) is mmap.mmap:
             return (), UNSEEN  # to read it after its file was cut short would be the end of the process
@@ -127,15 +128,13 @@ def fields_of(array: Any) -> list[Any]:
     return [part for name in array.dtype.names for part in fields_of(array[name])] if array.dtype.names else [array]
 
 
-def _plain_fields(array: Any) -> list[Any]:
-    return [field for field in fields_of(array) if not field.dtype.hasobject]
-
-
-def _objects_in(array: Any) -> list[Any]:
+def _divided(array: Any) -> tuple[list[Any], list[Any]]:
+    """Return the objects in an array, and the memory of the fields that have none."""
     import numpy
 
-    fields = [field for field in fields_of(numpy.asarray(array)) if field.dtype.hasobject]
-    return [obj for field in fields for obj in field.ravel().tolist()]
+    fields = fields_of(numpy.asarray(array))
+    objects = [obj for field in fields if field.dtype.hasobject for obj in field.ravel().tolist()]
+    return objects, [_bytes(field) for field in fields if not field.dtype.hasobject]
 
 
 def _root(array: Any) -> Any:

@@ -54,12 +54,12 @@ class TableKind(Kind):
     def content(self, obj: Any, before: Any, now: Any) -> Any:
         import pandas
 
-        plain = pandas.Series if _is_column(obj) else pandas.DataFrame  # a class of the user's may make anything
+        plain = pandas.Series if obj.ndim == 1 else pandas.DataFrame  # a class of the user's may make anything
         return plain(obj, copy=False).copy(deep=False)
 
     def write_state(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
         obj._update_inplace(content)
-        if _is_column(obj):
+        if obj.ndim == 1:
             obj.name = content.name
         if type(children[0]) is not Missing:
             object.__setattr__(obj, "_attrs", children[0])
@@ -68,14 +68,8 @@ class TableKind(Kind):
         return super().fingerprint(children, facts[:4], exact)
 
 
-def _is_column(table: Any) -> bool:
-    import pandas
-
-    return issubclass(type(table), pandas.Series)
-
-
 def _name_of(table: Any) -> Any:
-    return table.name if _is_column(table) else None
+    return table.name if table.ndim == 1 else None  # that of a table may be a column
 
 
 def _arrays_of(values: Any) -> list[Any]:
