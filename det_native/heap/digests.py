@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 from typing import Any
@@ -46,12 +47,18 @@ def changed_blocks(data: Any, before: tuple[str, ...], now: tuple[str, ...]) -> 
 
 def size_of(obj: Any) -> int:
     """Return the bytes of an object, without those that it holds, as a library's class says; 0 where none can tell."""
-    cls = type(obj)
+    cls: Any = type(obj)
+    has_bytes, has_type, base = _readers_of_size(cls)
     try:
-        size = obj.nbytes if is_offered(cls, "nbytes") else 0
-        if not size and is_offered(cls, "dtype", "shape") and is_offered(type(obj.dtype), "size"):  # of TensorFlow
+        size = obj.nbytes if has_bytes else 0
+        if not size and has_type and is_offered(type(obj.dtype), "size"):  # a variable of TensorFlow
             size = math.prod(int(length or 0) for length in obj.shape) * obj.dtype.size
-        base: Any = next(base for base in cls.__mro__ if not base.__flags__ & HEAP)  # no class statement has made it
         return max(int(size() if callable(size) else size), int(base.__sizeof__(obj)))
     except Exception:  # noqa: BLE001 (an object of a library may raise anything)
         return 0
+
+
+@functools.lru_cache(maxsize=4096)
+def _readers_of_size(cls: Any) -> tuple[bool, bool, Any]:
+    base = next(base for base in cls.__mro__ if not base.__flags__ & HEAP)  # no class statement has made it
+    return is_offered(cls, "nbytes"), is_offered(cls, "dtype", "shape"), base

@@ -77,6 +77,7 @@ def definer_of(cls: type, name: str) -> type | None:
 
 def is_offered(cls: type, *names: str) -> bool:
     """Whether libraries have written all these attributes of a class: asking for them runs no code of the user's."""
-    definers = [definer_of(cls, name) for name in names]
-    hooks = [definer_of(cls, name) for name in ("__getattribute__", "__torch_function__")]
-    return None not in definers and not any(map(is_users, filter(None, (*definers, *hooks))))
+    if not all(definer_of(cls, name) for name in names):
+        return False
+    asked = (definer_of(cls, name) for name in (*names, "__getattribute__", "__torch_function__"))
+    return not any(definer is not None and is_users(definer) for definer in asked)
