@@ -197,17 +197,22 @@ def test_a_mock_that_was_called_comes_home_whole() -> None:
     assert (mock.hello.call_count, mock.mock_calls) == (1, [unittest.mock.call.hello(3)])
 
 
-@pytest.mark.filterwarnings("error")
-def test_values_in_words() -> None:
+def test_values_in_words(recwarn: pytest.WarningsRecorder) -> None:
+    asked = []
+
     class Rows(torch.utils.data.Dataset[Any]):
         def __init__(self) -> None:
             self.rows, self.labels = np.ones((4, 2), "float32"), [1] * 4
 
         def __len__(self) -> int:
-            raise AssertionError("not asked")
+            asked.append("len")
+            return 4
 
     assert describe(torch.zeros(2, dtype=torch.complex64)) == "(2,) complex64"
     assert describe(torch.ones(2, dtype=torch.bfloat16)) == "(2,) bfloat16, mean 1"
     assert describe(pd.DataFrame({"a": [1, 2], "b": ["x", "y"]})) == "table of 2 rows and 2 columns"
     assert describe({"a": [1], "b": 2.5}) == "dict of 2: list of 1: 1; 2.5"
-    assert describe(torch.utils.data.DataLoader(Rows())) == "Rows ((4, 2) float32, mean 1)"
+    loader = torch.utils.data.DataLoader(Rows())
+    asked.clear()
+    assert describe(loader) == "Rows ((4, 2) float32, mean 1)"
+    assert (asked, recwarn.list) == ([], [])
