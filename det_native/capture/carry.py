@@ -174,14 +174,14 @@ class _Packing:
             raise
 
     def _reference(self, part: Any) -> Any:
-        if isinstance(part, _CODE):
+        if issubclass(type(part), _CODE):
             return self._code(part)
         what = never_sent(part)
         if what and what not in BUILT_AGAIN:
             raise _refused_kind(part, what)
         self.holds_model |= bool(what)
         kind = type(part)
-        self._note(part.__name__ if isinstance(part, types.ModuleType) else kind.__module__)
+        self._note(part.__name__ if issubclass(kind, types.ModuleType) else kind.__module__)
         if not issubclass(kind, dict | bytearray | types.ModuleType) and not tells_content(kind):
             self.harmless.add(kind)
         return None
@@ -223,14 +223,14 @@ def _refused_kind(value: Any, kind: str) -> CannotSendError:
 
 def _refuse_secrets(name: str, part: Any) -> None:
     """Raise if an object by itself, without those in it, looks like a secret."""
-    if isinstance(part, bytes | bytearray):
+    if issubclass(type(part), bytes | bytearray):
         part = text_of_bytes(part)
-    if isinstance(part, str):
+    if issubclass(type(part), str):
         if looks_secret(part, name):
             raise CannotSendError("looks like a secret", kind="secret")
-    elif isinstance(part, dict):
-        for key, inner in part.items():
-            if isinstance(key, str) and isinstance(inner, str) and looks_secret(inner, key):
+    elif issubclass(type(part), dict):
+        for key, inner in dict.items(part):
+            if type(key) is str and type(inner) is str and looks_secret(inner, key):
                 raise CannotSendError("holds what looks like a secret", kind="secret")
     elif any(map(looks_secret, texts_in(part))):
         raise CannotSendError("holds what looks like a secret", kind="secret")

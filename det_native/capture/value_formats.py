@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from det_native.heap.edges import full_name
-from det_native.heap.ownership import is_users
+from det_native.heap.ownership import is_offered
 from det_native.schema.manifests import Codec
 
 
@@ -59,8 +59,9 @@ def size_of(value: Any) -> int | None:
     """Return the bytes that a value takes if its type tells at once (arrays, tensors, tables, text), else None."""
     cls: Any = type(value)
     try:
-        if issubclass(cls, bytes | bytearray | str):
-            return len(value)
+        for base in (bytes, bytearray, str):
+            if issubclass(cls, base):
+                return base.__len__(value)
         size = _reader_of_size(cls)
         return None if size is None else int(size(value))
     except Exception:  # noqa: BLE001 (a class of the user's may raise whatever is asked of it)
@@ -69,13 +70,7 @@ def size_of(value: Any) -> int | None:
 
 @lru_cache(maxsize=4096)
 def _reader_of_size(cls: Any) -> Callable[[Any], int] | None:
-    return next((size for name, size in _SIZES.items() if _offers(cls, name)), None)
-
-
-def _offers(cls: type, name: str) -> bool:
-    """Whether a class has an attribute that a library has written."""
-    definer = next((base for base in cls.__mro__ if name in vars(base)), None)
-    return definer is not None and not is_users(definer)
+    return next((size for name, size in _SIZES.items() if is_offered(cls, name)), None)
 
 
 def _size_of_table(value: Any) -> int:
@@ -175,6 +170,8 @@ def _encode_table(value: Any) -> Encoded | None:
     """Return it as parquet where an engine is installed and gives back the same table."""
     import pandas
 
+    if value.attrs:  # of which parquet makes JSON
+        return None
     file = io.BytesIO()
     try:
         value.to_parquet(file)

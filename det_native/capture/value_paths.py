@@ -9,11 +9,13 @@ import types
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
+from pathlib import PurePath
 from typing import Any
 
 from det_native.capture.path_texts import names_a_file
 from det_native.capture.value_formats import size_of, texts_in
 from det_native.heap.edges import ATOMS, kind_of
+from det_native.heap.ownership import is_offered
 
 #: Objects that are looked at, of all values together.
 _MOST = 200_000
@@ -78,10 +80,10 @@ class ValuePaths:
         if name not in self.namespace:
             return False
         value = self.namespace[name]
-        if isinstance(value, types.ModuleType):
+        if issubclass(type(value), types.ModuleType):
             module = value.__name__
         else:
-            module = getattr(value if isinstance(value, _ENDS) else type(value), "__module__", None) or ""
+            module = getattr(value if issubclass(type(value), _ENDS) else type(value), "__module__", None) or ""
         package = module.partition(".")[0]
         return package != "__main__" and package in (*sys.stdlib_module_names, "builtins")
 
@@ -92,9 +94,9 @@ class ValuePaths:
             part = waiting.pop()
             kind = type(part)  # what an object says of its own class need not be so
             if issubclass(kind, str):
-                if may_be_path(part):
-                    yield part
-            elif issubclass(kind, os.PathLike):
+                if may_be_path(text := str.__str__(part)):
+                    yield text
+            elif issubclass(kind, PurePath) and is_offered(kind, "__fspath__", "__str__"):
                 yield os.path.join(".", os.fsdecode(part))
             elif kind in ATOMS or issubclass(kind, _ENDS) or id(part) in self._seen:
                 continue
@@ -106,8 +108,8 @@ class ValuePaths:
 
 def _held(part: Any) -> Iterable[Any]:
     """Return what an object holds, of an array or a table its texts."""
-    if isinstance(part, set | frozenset):
-        return part
+    if issubclass(type(part), set | frozenset):
+        return (set if issubclass(type(part), set) else frozenset).__iter__(part)
     return kind_of(part).read_state(part)[0] if size_of(part) is None else [*islice(texts_in(part), _MOST)]
 
 

@@ -155,7 +155,7 @@ class ValuesToSend:
         )
 
     def _is_data_or_object(self, name: str) -> bool:
-        return not isinstance(self.namespace.get(name, ModuleType), type | FunctionType | ModuleType)
+        return not issubclass(type(self.namespace.get(name, ModuleType)), type | FunctionType | ModuleType)
 
     def captured(self, plan: Plan, included: Sequence[int]) -> list[CapturedValue]:
         """Return the values of a plan, each with the cell of the program before which it is bound."""
@@ -197,7 +197,8 @@ class ValuesToSend:
 
 def _is_place(value: Any) -> bool:
     """Whether a value is an absolute path."""
-    return isinstance(value, str | PurePath) and len(str(value)) < _LONGEST_PATH and isabs(value)
+    base = next((base for base in (str, PurePath) if issubclass(type(value), base)), None)
+    return base is not None and len(text := base.__str__(value)) < _LONGEST_PATH and isabs(text)
 
 
 def _holds_data(value: Any, seen: set[int]) -> bool:
@@ -205,15 +206,13 @@ def _holds_data(value: Any, seen: set[int]) -> bool:
     if id(value) in seen:
         return False
     seen.add(id(value))
-    if isinstance(value, FunctionType):
+    cls = type(value)
+    if cls is FunctionType:
         parts = [*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values(), *(value.__closure__ or ())]
-    elif isinstance(value, Mapping):
-        factory = getattr(value, "default_factory", None)
-        parts = [*value, *value.values(), *([] if factory is None else [factory])]
-    elif isinstance(value, list | tuple | set | frozenset | deque):
-        parts = [*value]
-    elif isinstance(value, _OF_PARTS):
+    elif issubclass(cls, set | frozenset):
+        parts = [*(set if issubclass(cls, set) else frozenset).__iter__(value)]
+    elif issubclass(cls, (Mapping, list, tuple, deque, *_OF_PARTS)):
         parts = [*kind_of(value).read_state(value)[0]]
     else:
-        return not isinstance(value, _BY_NAME)
+        return not issubclass(cls, _BY_NAME)
     return any(_holds_data(part, seen) for part in parts)

@@ -12,6 +12,7 @@ from det_native.capture.syntax import tree_of
 from det_native.capture.transform import transform
 from det_native.heap.compare import Entry, Table, is_array
 from det_native.heap.names import is_users_name
+from det_native.heap.ownership import definer_of
 
 #: Bytes of an array that is read.
 _LARGEST = 8 << 20
@@ -49,7 +50,8 @@ class EarlyContents:
 
 
 def _is_data(value: Any) -> bool:
-    return not callable(value) or hasattr(value, "parameters") or hasattr(value, "get_weights")
+    cls = type(value)
+    return not callable(value) or bool(definer_of(cls, "parameters") or definer_of(cls, "get_weights"))
 
 
 def _bound_after(call: CallRecord) -> set[str]:

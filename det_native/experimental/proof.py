@@ -108,6 +108,7 @@ def _blobs(
         skipped = getattr(call, "trained_parts", call.models)
     values = {part: given.value for part, given in inputs.items()}
     table = Table(values, roots_of_call()[0], folder=folder, is_secret=looks_secret, skipped=skipped)
+    table.add_words()
     names = {part: name for part, value in values.items() if (name := _name_of(value))}
     known = {
         "names": names,
@@ -135,7 +136,7 @@ def _texts_of_program(folder: str) -> dict[str, bytes]:
 def _name_of(value: Any) -> str:
     """Return the notebook's variable that holds a value."""
     log = current_log()
-    if log is None or value is None or isinstance(value, str | int | float | bool):
+    if log is None or value is None or issubclass(type(value), str | int | float):
         return ""
     names = [name for name, held in list(log.shell.user_ns.items()) if held is value and not name.startswith("_")]
     return min(names, key=len, default="")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from det_native.heap.edges import KEPT, Kind
 from det_native.heap.kinds.builtin import LIST
-from det_native.heap.kinds.torch_ import KEPT_TENSOR
+from det_native.heap.kinds.torch_ import KEPT_OPTIMIZER, KEPT_TENSOR
 from det_native.heap.names import ENVIRONMENT, FRAME, NAMESPACE, ROOTS, SETTINGS
 from det_native.heap.packing import Packer
 from det_native.heap.pickling import Reopen
@@ -122,7 +122,10 @@ def _kept(objects: Iterable[Any]) -> Iterator[tuple[Any, Kind]]:
     """Yield what is kept elsewhere, with how it is read."""
     torch = sys.modules.get("torch")
     for obj in objects:
-        if torch is None or not isinstance(obj, torch.Tensor) or obj.layout is not torch.strided:
+        if torch is not None and issubclass(type(obj), torch.optim.Optimizer):
+            yield obj, KEPT_OPTIMIZER
+            continue
+        if torch is None or not issubclass(type(obj), torch.Tensor) or obj.layout is not torch.strided:
             yield obj, KEPT
             continue
         yield obj, KEPT_TENSOR

@@ -11,6 +11,7 @@ from det_native.heap.digests import digest
 from det_native.heap.edges import ATOMS, KEPT, UNREADABLE, Alike, Kind, is_value
 from det_native.heap.kinds.functions import READS, ReadGeneratorKind, ReadingKind, is_read
 from det_native.heap.kinds.instances import CLASS, AttributesKind, holds_more
+from det_native.heap.kinds.numpy_ import fields_of
 from det_native.heap.names import ROOTS
 from det_native.heap.ownership import is_users, is_users_module
 from det_native.heap.roots import LOOP
@@ -46,7 +47,7 @@ class Entry(NamedTuple):
     links : str
         A digest of the addresses of what it holds that was reached in another way, too.
     text : str
-        The object in a few words.
+        The object in a few words; empty before :meth:`Table.add_words`.
     source : str
         Of a function: a digest of its source; empty where that is not known.
     """
@@ -157,7 +158,9 @@ class Table:
             self._take_rest(number)
         for part, fingerprint in self._rest.items():
             self._enter(f"{_REST}{part}", part, " and what is behind its first parts", "", fingerprint, "")
-        # In words when all secrets are known.
+
+    def add_words(self) -> None:
+        """Give the entries their texts, which need all secrets, and take longer than all else."""
         words = {id(obj): self._in_words(obj) for obj in self._shown.values()}
         for key, obj in self._shown.items():
             self.entries[key] = self.entries[key]._replace(text=words[id(obj)])
@@ -181,7 +184,7 @@ class Table:
         snapshot = self.snapshot
         parent, obj, kind = snapshot.parents[number], snapshot.objects[number], snapshot.kinds[number]
         place, key = self._places[number], self._keys[number]
-        if isinstance(obj, type | types.FunctionType) and not is_users(obj):
+        if issubclass(type(obj), type | types.FunctionType) and not is_users(obj):
             return
         if parent in self._hidden or snapshot.kinds[parent].is_alone:
             self._hidden.add(number)
@@ -207,8 +210,8 @@ class Table:
         except Exception:  # noqa: BLE001 (an object of a library may raise anything)
             self._say_unread(number, place)
             return
-        code = getattr(obj, "gi_code", None) if isinstance(obj, types.GeneratorType) else None
-        if isinstance(obj, types.FunctionType) and obj.__qualname__ != LOOP:
+        code = getattr(obj, "gi_code", None) if type(obj) is types.GeneratorType else None
+        if type(obj) is types.FunctionType and obj.__qualname__ != LOOP:
             code = obj.__code__
         source = (source_digest(code) or "") if code is not None else ""
         self._enter(key, place[0], place[1], snapshot.class_name(number), fingerprint, "", links, source, place[2])
@@ -256,13 +259,13 @@ class Table:
         parent, obj = snapshot.parents[number], snapshot.objects[number]
         label = snapshot.label(number) if number < MOST_ENTRIES else None
         part, path, shown = self._places[parent]
-        if isinstance(obj, types.FunctionType) and is_users(obj):
+        if type(obj) is types.FunctionType and is_users(obj):
             return f"the function {obj.__qualname__}", "", number
         if parent < snapshot.first:
             return str(label), "", number
         if label is not None and is_read(label):
             return self._read_by(parent, label[1]), "", number
-        if number >= MOST_ENTRIES or snapshot.kinds[parent].is_whole:
+        if number >= MOST_ENTRIES or (snapshot.kinds[parent].is_whole and type(obj) not in (dict, list)):
             return part, path, shown
         return part, f"{path}{snapshot.kinds[parent].step(label)}", number
 
@@ -315,7 +318,7 @@ class Table:
             into.both(name)
             if is_value(child):
                 self._value(child, name, into)
-            elif isinstance(child, type | types.FunctionType | types.BuiltinFunctionType) and not is_users(child):
+            elif issubclass(type(child), type | types.FunctionType | types.BuiltinFunctionType) and not is_users(child):
                 into.both(f"{child.__module__}.{child.__qualname__}")
             else:
                 self._link(number, label, child, links)
@@ -344,6 +347,11 @@ class Table:
     def _content(self, kind: Kind, obj: Any, facts: Any, whole: Any, numbers: Any, into: Fingerprint) -> None:
         if numbers is None:
             into.both(self._texts.of(facts))
+            return
+        if numbers.dtype.names:  # what lies between the fields of records tells nothing
+            into.both(f"{numbers.dtype} {numbers.shape}")
+            for field in fields_of(numbers):
+                self._described(field, into)
             return
         content = f"{kind.exact_content(obj, whole)}"
         if numbers.dtype.kind in "fcV":
@@ -420,9 +428,9 @@ class Table:
 
 def _code_of(obj: Any) -> str:
     """Return what a function is called with, and the name of one that is bound to an object."""
-    if isinstance(obj, types.FunctionType):
+    if type(obj) is types.FunctionType:
         return "" if obj.__qualname__ == LOOP else signature_digest(obj.__code__)
-    return obj.__name__ if isinstance(obj, types.BuiltinFunctionType | types.MethodType) else ""
+    return obj.__name__ if issubclass(type(obj), types.BuiltinFunctionType | types.MethodType) else ""
 
 
 def differences(there: Mapping[str, Entry], here: Mapping[str, Entry]) -> Iterator[tuple[str, Entry, Entry]]:

@@ -47,7 +47,7 @@ class ObjectCopy(pickle.Pickler):
 
     def reduced(self, value: Any) -> Any:
         """Return what an object says it is made of; of one that all the world knows by a name, this."""
-        if isinstance(value, types.MethodType):
+        if type(value) is types.MethodType:
             return types.MethodType, (value.__func__, value.__self__)
         reduce = copyreg.dispatch_table.get(type(value))
         return reduce(value) if reduce is not None else value.__reduce_ex__(4)
@@ -70,7 +70,7 @@ class ObjectCopy(pickle.Pickler):
         return id(value)
 
     def _made(self, value: Any) -> Any:
-        if isinstance(value, type | types.FunctionType):
+        if issubclass(type(value), type | types.FunctionType):
             return self.definition(value)
         made = self.whole(value)
         if made is NotImplemented:

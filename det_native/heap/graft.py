@@ -167,7 +167,7 @@ class _Graft:
         obj, kind, children = theirs.objects[number], theirs.kinds[number], theirs.children[number]
         now, facts = self._mapped(children), theirs.facts[number]
         is_whole = all(map(is_, children, now)) or kind.stays or kind.fits(obj, (children, facts), (now, facts))
-        if not is_whole or (isinstance(obj, types.FunctionType) and id(obj.__globals__) in self._stands):
+        if not is_whole or (type(obj) is types.FunctionType and id(obj.__globals__) in self._stands):
             self._made_again.append(number)
             self._stands[id(obj)] = Missing("made again")  # until it is
 
@@ -223,7 +223,7 @@ class _Graft:
             elif same is None and id(obj) not in self._stands:
                 jobs.append((theirs, number, number))
         # The members of sets and the keys of dicts may compute their hash from their state.
-        for job in sorted(jobs, key=lambda job: isinstance(job[0].objects[job[1]], dict | set)):
+        for job in sorted(jobs, key=lambda job: issubclass(type(job[0].objects[job[1]]), dict | set)):
             self._write(*job)
 
     def _write(self, side: Snapshot, number: int, theirs: int) -> None:
@@ -276,7 +276,7 @@ class _Graft:
 
 
 def _has_reads(snapshot: Snapshot, number: int) -> bool:
-    is_function = isinstance(snapshot.objects[number], types.FunctionType)
+    is_function = type(snapshot.objects[number]) is types.FunctionType
     return is_function and any(map(is_read, snapshot.labels_of(number)))
 
 
@@ -300,6 +300,6 @@ class _Copy(ObjectCopy):
         return self.put(value, self._stands.get(key, value))
 
     def reducer_override(self, value: Any) -> Any:
-        if isinstance(value, types.FunctionType):
+        if type(value) is types.FunctionType:
             self._namespaces.add(id(value.__globals__))
         return kind_of(value).reduce(value)

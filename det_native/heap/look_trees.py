@@ -251,7 +251,7 @@ class _Piece:
         self._states.append(state)
         if type(obj) is types.FunctionType and obj.__globals__.get("__name__") == "__main__":
             tree.names |= global_names(obj.__code__)
-        elif isinstance(obj, type) and type.__getattribute__(obj, "__module__") == "__main__":
+        elif issubclass(type(obj), type) and type.__getattribute__(obj, "__module__") == "__main__":
             tree.classes.add((type.__getattribute__(obj, "__qualname__"), id(obj)))
         for address in kind_of(obj).memory(obj) if state[0] is not UNSEEN else ():
             tree.holders.setdefault(address, []).append(id(obj))

@@ -17,7 +17,7 @@ from typing import Any
 from det_native.heap import kinds as _kinds  # noqa: F401 (fills the table)
 from det_native.heap.edges import ATOMS, KIND_OF_CLASS, UNSEEN, VALUE, SimpleKind, kind_of
 from det_native.heap.kinds.functions import is_importable
-from det_native.heap.ownership import is_users, is_users_module
+from det_native.heap.ownership import is_namespace, is_users, is_users_module
 
 #: Bytes of memory of which all is read in each look, and stretches of what is larger.
 _SMALL = 1 << 20
@@ -131,8 +131,7 @@ def _way_of_each(obj: Any) -> int:
     if type(obj) is tuple:
         return VALUE_ITSELF if ATOMS.issuperset(map(type, obj)) else LISTED
     if issubclass(type(obj), types.ModuleType):
-        name = object.__getattribute__(obj, "__dict__").get("__name__")
-        return READ if isinstance(name, str) and name != "__main__" and is_users_module(name) else NOTHING
+        return READ if is_namespace(obj) else NOTHING
     if type(obj) is types.FunctionType:
         return READ if is_users(obj) or ("<locals>" in obj.__qualname__ and not is_importable(obj)) else NOTHING
     module = type.__getattribute__(obj, "__module__")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 import sysconfig
+import types
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,18 @@ def is_users_module(name: str) -> bool:
     return _is_users_file(name, getattr(sys.modules.get(name), "__file__", None))
 
 
+def is_namespace(module: types.ModuleType) -> bool:
+    """Whether a module is a namespace of the user's: one of their files, or made by a cell and found nowhere else."""
+    names = object.__getattribute__(module, "__dict__")
+    name = names.get("__name__")
+    if type(name) is not str or name == "__main__":
+        return False
+    is_found = any(names.get(f"__{origin}__") is not None for origin in ("file", "spec", "loader"))
+    # What a library makes is beneath its own name.
+    own = sys.modules.get(name.partition(".")[0], module) is module and type(module) is types.ModuleType
+    return is_users_module(name) or (own and not is_found)
+
+
 @functools.cache
 def _is_users_file(name: str, file: str | None) -> bool:
     return name == "__main__" or (not is_library_of_ours(name) and bool(file) and not is_library_file(file or ""))
@@ -55,3 +68,16 @@ def is_of_det_native(cls: type) -> bool:
     """Whether objects of a class belong to det_native, and so to their process."""
     name = cls.__module__
     return isinstance(name, str) and is_library_of_ours(name) and not getattr(cls, CAN_GO_ON, False)
+
+
+def definer_of(cls: type, name: str) -> type | None:
+    """Return the class that an attribute of objects of a class comes from; no code of the objects is run."""
+    return next((base for base in cls.__mro__ if name in vars(base)), None)
+
+
+def is_offered(cls: type, *names: str) -> bool:
+    """Whether libraries have written all these attributes of a class: asking for them runs no code of the user's."""
+    if not all(definer_of(cls, name) for name in names):
+        return False
+    asked = (definer_of(cls, name) for name in (*names, "__getattribute__", "__torch_function__"))
+    return not any(definer is not None and is_users(definer) for definer in asked)

@@ -95,10 +95,12 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
             reduced: Any = NotImplemented if kind is VALUE else self.reduced_by_kind(obj, kind)
             if reduced is not NotImplemented:
                 return self.guarded(reduced)
-            if isinstance(obj, pathlib.PurePath):
+            if issubclass(type(obj), pathlib.PurePath):
                 return type(obj), (str(obj),)
             special = super().reducer_override(obj)
-            if special is not NotImplemented or isinstance(obj, type | types.FunctionType | types.BuiltinFunctionType):
+            if special is not NotImplemented or issubclass(
+                type(obj), type | types.FunctionType | types.BuiltinFunctionType
+            ):
                 return special
             by_class = self.dispatch_table.get(type(obj))
             reduced = by_class(obj) if by_class else obj.__reduce_ex__(5)

@@ -53,7 +53,7 @@ class Others:
         for part in parts:
             value, by = values.get(part), changed.get(part, changed.get(None, next(iter(changed.values()))))
             is_same = part in now and is_same_child(now[part], value)
-            if (part in changed or None in (part, *changed)) and not isinstance(value, Missing) and not is_same:
+            if (part in changed or None in (part, *changed)) and type(value) is not Missing and not is_same:
                 kept[part] = by
                 path = snapshot.path(number) if part is None else snapshot.path_of_part(number, part)
                 self._kept.setdefault(by, {})[f"`{path}`"] = None

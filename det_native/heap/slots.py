@@ -21,8 +21,9 @@ from typing import Any
 
 from det_native.heap import kinds as _kinds  # noqa: F401 (fills the table)
 from det_native.heap.edges import Kind, NamedKind, kind_of
+from det_native.heap.kinds.instances import attributes_of
 from det_native.heap.names import FRAME, NAMESPACE, ROOTS
-from det_native.heap.ownership import is_users, is_users_module
+from det_native.heap.ownership import is_namespace, is_users
 from det_native.heap.roots import roots_of_call
 
 #: Where the folder of the user's files is noted; no name leads there.
@@ -77,7 +78,7 @@ def slots_of_program() -> Iterator[Slot]:
 def _is_noted(value: Any) -> bool:
     if type(value) is str:
         return len(value) <= _LONGEST
-    if isinstance(value, int):
+    if issubclass(type(value), int):
         large = _LEAST_NUMBER <= value < _LARGEST_NUMBER or value >= _LEAST_OF_MANY_BITS
         return type(value) is int and large
     return True
@@ -88,21 +89,21 @@ def _within(kind: Kind, holder: Any, path: str, name: str = "", depth: int = 0, 
         children, facts = kind.read_state(holder)
         items = zip(kind.labels(holder, children, facts), children, strict=True)
         # Plain values first: of large containers only a part is looked at.
-        parts = sorted(items, key=lambda item: not isinstance(item[1], _PLAIN))
+        parts = sorted(items, key=lambda item: not issubclass(type(item[1]), _PLAIN))
         for label, value in parts[: _MOST_PARTS if depth else _MOST_NAMES]:
             if type(label) not in (str, int) or f"{label}".startswith("__"):
                 continue
             step, first = f"{path}{kind.step(label) if depth else label}", name or f"{label}"
-            if isinstance(value, _PLAIN):
+            if issubclass(type(value), _PLAIN):
                 # Of a library's object, numbers and objects are its own affair.
-                is_public_text = isinstance(value, _TEXTS) and f"{label}"[0] != "_"
+                is_public_text = issubclass(type(value), _TEXTS) and f"{label}"[0] != "_"
                 if _is_noted(value) and (own or is_public_text):
                     yield Slot(step, first, value, partial(_put, kind, holder, label), own)
-            elif own and depth < _DEPTH and not isinstance(value, types.FunctionType):
-                inner, is_own = kind_of(value), isinstance(value, _OWN) or is_users(type(value))
+            elif own and depth < _DEPTH and type(value) is not types.FunctionType:
+                inner, is_own = kind_of(value), issubclass(type(value), _OWN) or is_users(type(value))
                 if not isinstance(inner, NamedKind) and type(value) not in _CONTAINERS:
-                    inner, value = ROOTS, vars(value)
-                if not isinstance(value, types.ModuleType) or is_users_module(value.__name__):
+                    inner, value = ROOTS, attributes_of(value)
+                if not issubclass(type(value), types.ModuleType) or is_namespace(value):
                     yield from _within(inner, value, step, first, depth + 1, own=is_own)
 
 

@@ -30,7 +30,7 @@ class Texts:
         cls = type(value)
         if cls is str:
             return self._of_text(value)
-        if isinstance(value, pathlib.PurePath):
+        if issubclass(cls, pathlib.PurePath):
             return f"path {self._of_text(str(value))}"
         if cls.__module__ == "torch" and cls.__name__ == "device":
             return self._of_text(str(value))

@@ -8,8 +8,11 @@ import pickle
 from typing import Any
 
 from det_native.heap import pickling
-from det_native.heap.edges import Missing
+from det_native.heap.edges import KEPT, Missing, NamedKind, is_value
+from det_native.heap.kinds.builtin import LIST
+from det_native.heap.kinds.instances import attributes_of
 from det_native.heap.names import FRAME, NAMESPACE, MappingKind
+from det_native.heap.ownership import definer_of
 from det_native.heap.pickling import Way, short
 from det_native.heap.side_by_side import Others
 from det_native.heap.snapshot import Snapshot
@@ -35,9 +38,18 @@ def put_changes(
         number = unpickler.target(place)
         if number is None:
             continue
-        if isinstance(children, bytes):
+        if type(children) is bytes:
             children = pickle.loads(children)
         kind, obj = snapshot.kinds[number], snapshot.objects[number]
+        lacking = [*map(unpickler.lacks_something, children)] if unpickler.incomplete else []
+        if any(lacking):
+            is_named = isinstance(kind, NamedKind)
+            labels = [label for label, lacks in zip(facts, lacking, strict=True) if lacks] if is_named else ()
+            paths = [snapshot.path_of_part(number, label) for label in labels] or [snapshot.path(number)]
+            sentences += [f"`{path}` holds what is incomplete: it stayed as it was." for path in paths]
+            if not is_named:
+                continue
+            children = [Missing() if lacks else child for lacks, child in zip(lacking, children, strict=True)]
         if experiment is not None:
             rest = others.rest(number, (children, facts, content), experiment)
             if rest is None:
@@ -67,6 +79,8 @@ class HeapUnpickler(pickle.Unpickler):
         self._late: dict[int, Any] = {}
         self._folder = f"{os.getcwd()}{os.sep}"
         self.sentences: list[str] = []
+        #: New objects that have not got their state: nobody is to meet them.
+        self.incomplete: list[Any] = []
 
     def follow(self, ways: list[Way], *, exact: bool, exact_there: bool) -> None:
         """Find the objects of this process to which the addresses of the other one lead."""
@@ -141,30 +155,38 @@ class HeapUnpickler(pickle.Unpickler):
             made = function(*arguments)
         except Exception as error:  # noqa: BLE001 (of a library)
             made = Missing(short(error))
-        known = function is Missing or any(given is None or isinstance(given, Missing) for given in arguments)
-        if isinstance(made, Missing) and not known:
-            cls = next((given for given in (*arguments, function) if isinstance(given, type)), type(made))
+        known = function is Missing or any(given is None or type(given) is Missing for given in arguments)
+        if type(made) is Missing and not known:
+            cls = next((given for given in (*arguments, function) if issubclass(type(given), type)), type(made))
             self._say(f"A new {cls.__qualname__} cannot be made here: {made.what}.")
         return made
 
     def fill(self, obj: Any, state: Any) -> None:
         """Give a new object its state, as its class says or as pickle does where nothing else is said."""
         write, given = state
-        if isinstance(obj, Missing):
+        if type(obj) is Missing:
             return
         try:
             if write is not None:
                 write(obj, given)
-            elif hasattr(obj, "__setstate__"):
+            elif definer_of(type(obj), "__setstate__"):  # an object that has nothing yet cannot be asked
                 obj.__setstate__(given)
             else:
                 attributes, slots = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
                 if attributes:
-                    vars(obj).update(attributes)
+                    attributes_of(obj).update(attributes)
                 for name, value in (slots or {}).items():
                     object.__setattr__(obj, name, value)
         except Exception as error:  # noqa: BLE001 (a class may refuse a state)
+            self.incomplete.append(obj)
             self._say(f"A new {type(obj).__qualname__} is incomplete: {short(error)}.")
+
+    def lacks_something(self, obj: Any) -> bool:
+        """Whether a child leads to a new object that is incomplete."""
+        if is_value(obj):
+            return False
+        reached = Snapshot({"": ([obj], LIST)}, dict.fromkeys(self._snapshot.numbers, KEPT)).numbers
+        return any(id(new) in reached for new in self.incomplete)
 
     def open_again(self, function: Any, *arguments: Any) -> Any:
         """Open a file of the other process."""

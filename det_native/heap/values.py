@@ -25,6 +25,7 @@ from det_native.heap.graft import graft_names
 from det_native.heap.kinds.functions import is_read
 from det_native.heap.kinds.instances import AttributesKind
 from det_native.heap.names import ROOTS
+from det_native.heap.ownership import is_offered
 from det_native.heap.packing import Output
 from det_native.heap.pickling import PLAIN, HeapPickler, path_elsewhere
 from det_native.heap.snapshot import Snapshot
@@ -110,7 +111,7 @@ class ValuePickler(HeapPickler):
         if type(obj).__module__.partition(".")[0] in _LIBRARIES_WITH_PARTS and id(obj) in self._parts:
             return part_of, self._parts[id(obj)]
         if self._is_small_view(obj):
-            return kind.reduce(_alone(obj)) if hasattr(obj, "detach") else NotImplemented
+            return kind.reduce(_alone(obj)) if full_name(type(obj)) == "torch.Tensor" else NotImplemented
         return kind.reduce(obj)
 
     def guarded(self, reduced: Any) -> Any:
@@ -413,7 +414,7 @@ def pack_roots(table: Table, limit: int, *, folder: str) -> bytes:
     namespaces: set[int] = set()
     names: dict[str, Any] = {}
     for number, obj in enumerate(snapshot.objects):
-        if isinstance(obj, types.FunctionType) and obj.__module__ == "__main__":
+        if type(obj) is types.FunctionType and obj.__module__ == "__main__":
             namespaces.add(id(obj.__globals__))
             read = zip(snapshot.facts[number], snapshot.children[number], strict=True)
             names |= {label[1]: child for label, child in read if is_read(label)}
@@ -438,10 +439,9 @@ def unpack_roots(data: bytes, place: Callable[[str], str] = str) -> tuple[dict[s
 
 def _largest(snapshot: Snapshot, limit: int) -> list[Any]:
     """Return the objects whose content is left out so that the others are within a limit."""
-    sizes = []
-    for obj, kind in zip(snapshot.objects, snapshot.kinds, strict=True):
-        if kind.is_whole or hasattr(type(obj), "nbytes"):
-            sizes.append((size_of(obj), obj))
+    large = {cls for cls in {*snapshot.classes} if is_offered(cls, "nbytes")}
+    whole = zip(snapshot.objects, snapshot.kinds, snapshot.classes, strict=True)
+    sizes = [(size_of(obj), obj) for obj, kind, cls in whole if kind.is_whole or cls in large]
     total, dropped = sum(size for size, _ in sizes), []
     for size, obj in sorted(sizes, key=lambda pair: -pair[0]):
         if total <= limit:

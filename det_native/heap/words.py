@@ -1,45 +1,60 @@
-"""Values in a few words."""
+"""Values in a few words. No code of a user's class is called: what a value says of itself, a library's class says."""
 
 from __future__ import annotations
 
 import itertools
-import sys
 import types
+from collections.abc import Iterable
 from typing import Any
+
+from det_native.heap.edges import kind_of
+from det_native.heap.kinds.instances import attributes_of
+from det_native.heap.ownership import is_offered
 
 
 def describe(value: Any) -> str:
     """Return a value in a few words: kind, shape, mean."""
-    if value is None or isinstance(value, bool | int | float | str):
+    cls = type(value)
+    if value is None or (issubclass(cls, bool | int | float | str) and is_offered(cls, "__repr__")):
         return f"{value!r:.80}"
-    if isinstance(value, type | types.ModuleType):
-        return f"{'class' if isinstance(value, type) else 'module'} {value.__name__}"
-    shape = getattr(value, "shape", None)
+    if issubclass(cls, type | types.ModuleType):
+        return f"{'class' if issubclass(cls, type) else 'module'} {cls.__getattribute__(value, '__name__')}"
     if _is_array(value):
         kind = value.dtype
-        return f"{_sizes(shape)} {getattr(kind, 'name', str(kind)).removeprefix('torch.')}{_mean(value)}"
-    if shape is not None and hasattr(value, "columns"):
-        return f"table of {shape[0]:,} rows and {shape[1]} columns"
-    if isinstance(value, list | tuple | set | frozenset | dict):
-        inner = [describe(one) for one in itertools.islice(value.values() if isinstance(value, dict) else value, 3)]
-        return f"{type(value).__name__} of {len(value):,}" + (f": {'; '.join(inner)}" if inner else "")
-    data = getattr(value, "dataset", value)
-    size = _size(data)
-    return type(data).__name__ + (f" of {size:,}" if size is not None else "") + _inner(data)
+        return f"{_sizes(value.shape)} {getattr(kind, 'name', str(kind)).removeprefix('torch.')}{_mean(value)}"
+    if is_offered(cls, "shape", "columns"):
+        return f"table of {value.shape[0]:,} rows and {value.shape[1]} columns"
+    if _base_of(cls):
+        inner = [describe(one) for one in itertools.islice(_members(value), 3)]
+        return in_short(value) + (f": {'; '.join(inner)}" if inner else "")
+    data = attributes_of(value).get("dataset", value)
+    return in_short(data) + _inner(data)
 
 
 def in_short(value: Any) -> str:
     """Return the kind of a value, and its size."""
-    size = _size(value) if isinstance(value, list | tuple | set | frozenset | dict) else None
-    return type(value).__name__ + (f" of {size:,}" if size is not None else "")
+    cls = type(value)
+    base = _base_of(cls)
+    if base is None and kind_of(value).is_whole and is_offered(cls, "__len__"):
+        base = cls
+    try:
+        return f"{cls.__name__} of {base.__len__(value):,}" if base else cls.__name__
+    except Exception:  # noqa: BLE001 (a Dataset of TensorFlow that may have any length)
+        return cls.__name__
+
+
+def _base_of(cls: type) -> Any:
+    return next((base for base in (list, tuple, set, frozenset, dict) if issubclass(cls, base)), None)
+
+
+def _members(container: Any) -> Iterable[Any]:
+    base = _base_of(type(container))
+    return base.values(container) if base is dict else base.__iter__(container)
 
 
 def _is_array(value: Any) -> bool:
-    """Whether a value has a shape and a type of elements; `numpy` itself, and its classes, have these names, too."""
-    if isinstance(value, type | types.ModuleType):
-        return False
-    shape = getattr(value, "shape", None)
-    return shape is not None and not callable(shape) and getattr(value, "dtype", None) is not None
+    """Whether a library's class gives a value a shape and a type of elements."""
+    return is_offered(type(value), "shape", "dtype") and not callable(value.shape) and value.dtype is not None
 
 
 def _sizes(shape: Any) -> str:
@@ -50,31 +65,28 @@ def _sizes(shape: Any) -> str:
 
 
 def _mean(value: Any) -> str:
-    numpy = sys.modules.get("numpy")
+    import numpy
+
     try:
-        array = value.detach().cpu().float().numpy() if hasattr(value, "detach") else value
-        array = array.numpy() if hasattr(array, "numpy") and not hasattr(array, "to_numpy") else array
-        few = numpy.asarray(array).reshape(-1)  # type: ignore[union-attr]
+        if is_offered(type(value), "is_complex", "detach"):
+            value = value.detach().cpu()
+            value = value if value.is_complex() else value.float()
+        # pandas' own method is another one.
+        has_numpy = is_offered(type(value), "numpy") and not is_offered(type(value), "to_numpy")
+        few = numpy.asarray(value.numpy() if has_numpy else value).reshape(-1)
         few = few[:: max(1, few.size // 1_000_000)]
-        with numpy.errstate(all="ignore"):  # type: ignore[union-attr]
+        with numpy.errstate(all="ignore"):
             return f", mean {few.mean(dtype=float):.6g}" if few.size and few.dtype.kind in "fiub" else ""
     except Exception:  # noqa: BLE001 (a mean is only for the reader)
         return ""
 
 
-def _size(value: Any) -> int | None:
-    try:
-        return len(value)
-    except Exception:  # noqa: BLE001 (a user's own __len__)
-        return None
-
-
 def _inner(data: Any) -> str:
-    """Return the arrays that an object holds, in a few words."""
-    elements = getattr(data, "element_spec", None)  # of TensorFlow's Datasets: what they hold besides is their own
-    if elements is not None and not callable(elements):
-        return f" ({describe(elements)})"
-    held = vars(data) if isinstance(getattr(data, "__dict__", None), dict) else {}
-    parts = [part for value in held.values() for part in (value if isinstance(value, tuple | list) else (value,))[:4]]
-    arrays = [describe(array) for array in itertools.islice(filter(_is_array, parts), 3)]
-    return f" ({'; '.join(arrays)})" if arrays else ""
+    """Return what an object holds, in a few words: arrays, else containers."""
+    if is_offered(type(data), "element_spec"):  # of TensorFlow's Datasets: what they hold besides is their own
+        return f" ({describe(data.element_spec)})"
+    held = [*attributes_of(data).values()]
+    parts = [part for value in held for part in (value if type(value) in (tuple, list) else (value,))[:4]]
+    found = [describe(array) for array in itertools.islice(filter(_is_array, parts), 3)]
+    found = found or [in_short(value) for value in held if _base_of(type(value))][:3]
+    return f" ({'; '.join(found)})" if found else ""

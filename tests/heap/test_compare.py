@@ -532,3 +532,43 @@ def test_what_belongs_to_its_process_is_neither_compared_nor_named() -> None:
 def test_what_cannot_be_read_is_named() -> None:
     name = "x is not compared on the worker: Compress cannot be read."
     assert Table({"x": zlib.compressobj()}).not_compared == [name]
+
+
+def _records(loss: float = 2.0) -> Any:
+    inner = [("a", "i4"), ("b", "f4")]
+    return np.array([(1, loss, (3, 4.0)), (2, 0.5, (5, 6.0))], [("n", "i1"), ("loss", "f8"), ("in", inner)])
+
+
+def test_records_are_compared_field_by_field() -> None:
+    aligned = np.dtype([("n", "i1"), ("x", "f8")], align=True)
+    between = [np.frombuffer(bytes([1, *[filler] * 7, *np.float64(2.0).tobytes()]), aligned) for filler in (0, 9)]
+    assert _differing(*between) == []  # what lies between the fields
+    for made in (lambda x: _records(x), lambda x: _records(x).view(np.recarray)):
+        assert Table({"x": made(2.0)}).not_compared == []
+        assert _differing(made(2.0), made(2.0)) == []
+        assert _differing(made(2.0), made(3.0)) == ["x"]
+        assert _are_rounding(made(2.0), made(2.0 + 1e-15))
+    inner = _records()
+    inner["in"]["a"][1] = 9
+    assert _differing(_records(), inner) == ["x"]
+
+
+def test_records_with_objects_are_compared() -> None:
+    def rows(number: int, text: str) -> Any:
+        return pd.DataFrame({"a": [1, number], "b": ["x", text]}).to_records()
+
+    for made in (rows, lambda number, text: {"x": pd.DataFrame({"a": [number]}).to_records(), "y": [text]}):
+        assert _differing(made(2, "y"), made(2, "y")) == []
+        assert _differing(made(2, "y"), made(3, "y"))
+        assert _differing(made(2, "y"), made(2, "z"))
+
+
+def test_notes_of_a_table_are_compared() -> None:
+    def table(note: Any, kind: Any = pd.DataFrame) -> Any:
+        made = kind({"name": [1, 2]})
+        made.attrs["note"] = [note]
+        return made
+
+    for kind in (pd.DataFrame, pd.Series):
+        assert _differing(table(1, kind), table(1, kind)) == []
+        assert _differing(table(1, kind), table(2, kind)) == ["x.attrs['note']"]

@@ -218,6 +218,24 @@ def test_a_table_takes_the_state_in_place() -> None:
     assert there.to_dict() == {"a": {"p": 3, "q": 4}, "c": {"p": "x", "q": "y"}}
 
 
+def test_records_and_notes_of_tables_are_put_right() -> None:
+    def made(number: int) -> dict[str, Any]:
+        records = np.array([(1, 2.0), (number, 3.0)], [("a", "i4"), ("b", "f8")])
+        table = pd.DataFrame({"name": [1]})
+        table.attrs = {"seen": [number]}
+        return {"records": records, "of": records["a"], "named": records.copy().view(np.recarray), "table": table}
+
+    there = made(1)
+    before = dict(there)
+    there["notes"] = table_notes = there["table"].attrs
+    assert graft_names(there, {**(now := made(7)), "notes": now["table"].attrs}) == []
+    assert all(there[name] is value for name, value in before.items())
+    assert (there["records"].tolist(), there["of"].tolist()) == ([(1, 2.0), (7, 3.0)], [1, 7])
+    assert there["named"].a.tolist() == [1, 7]
+    assert there["table"].attrs is table_notes
+    assert table_notes == {"seen": [7]}
+
+
 def test_what_stays_in_its_process_and_what_is_missing_keeps_its_value() -> None:
     lock = threading.Lock()
     there = Thing(lock=lock, n=1, inner=[1, 2])

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from both_sides import Names, train
 from matplotlib.figure import Figure
@@ -149,11 +151,18 @@ def test_an_object_that_raises_harms_nobody_else() -> None:
     assert sides.notebook["rows"][1] is sides.notebook["kept"]
 
 
-def test_a_class_that_refuses_its_state_loses_that_object_alone() -> None:
-    sides = train(lambda: {"rows": []}, lambda names: names["rows"].extend([1, Refuses(), 2]))
-    rows = sides.notebook["rows"]
-    assert (rows[0], rows[2]) == (1, 2)
-    assert sides.sentences == ["A new Refuses is incomplete: ValueError: refused."]
+def test_an_object_that_refuses_its_state_takes_no_place() -> None:
+    def change(names: Names) -> None:
+        names["rows"].append([Refuses()])
+        names["other"], names["good"] = {"deep": Refuses()}, 2
+
+    both = train(lambda: {"rows": [1], "other": 0, "good": 0}, change)
+    assert both.notebook == {"rows": [1], "other": 0, "good": 2}
+    assert both.sentences[:2] == ["A new Refuses is incomplete: ValueError: refused."] * 2
+    assert sorted(both.sentences[2:]) == [
+        "`other` holds what is incomplete: it stayed as it was.",
+        "`rows` holds what is incomplete: it stayed as it was.",
+    ]
 
 
 def test_a_module_that_is_missing_loses_its_objects_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,3 +301,71 @@ def test_files_in_a_temporary_folder_stay_and_are_named(tmp_path: Path, monkeypa
     ]
     assert train(fill, change).sentences == wanted
     assert train(fill, read_only).sentences == []
+
+
+def test_notes_of_tables_and_records_come_home() -> None:
+    def change(names: Names) -> None:
+        names["df"].attrs["n"] += 1
+        names["df"].attrs["rows"] = names["rows"]
+        names["column"].attrs = {"new": [1]}
+        names["records"]["a"][1] = 5
+        names["named"].b[0] = names["rows"]
+        names["kept"].attrs["n"] = names["kept"].loc[0, "name"] = 4
+
+    def fill() -> Names:
+        df, column, kept = pd.DataFrame({"name": [1, 2]}), pd.Series([1]), pd.DataFrame({"name": [1, 2]})
+        df.attrs["n"] = 1
+        records = np.zeros(2, [("a", "i4"), ("b", "f8")])
+        named = np.rec.array([(1, None)], dtype=[("a", "i4"), ("b", object)])
+        return {"df": df, "column": column, "kept": kept, "records": records, "named": named, "rows": [1]}
+
+    both = train(fill, change)
+    home = both.notebook
+    assert both.sentences == []
+    assert home["df"].attrs == {"n": 2, "rows": [1]}
+    assert home["df"].attrs["rows"] is home["rows"] is home["named"].b[0]
+    assert home["column"].attrs == {"new": [1]}
+    assert home["records"].tolist() == [(0, 0.0), (5, 0.0)]
+    assert (home["kept"].attrs, home["kept"]["name"].tolist()) == ({"n": 4}, [4, 2])
+
+
+def test_the_globals_of_a_module_that_a_cell_made_come_home() -> None:
+    def fill() -> Names:
+        tools = types.ModuleType("tools_of_a_cell")
+        exec("calls, count = {'n': 0}, 0", vars(tools))  # noqa: S102
+        exec("def track():\n    global count, new\n    calls['n'] += 1; count += 1; new = [count]", vars(tools))  # noqa: S102
+        return {"tools": tools, "rows": []}
+
+    both = train(fill, lambda names: (names["tools"].track(), names["rows"].append(names["tools"].calls)))
+    tools = both.notebook["tools"]
+    assert both.sentences == []
+    assert (tools.calls, tools.count, tools.new) == ({"n": 1}, 1, [1])
+    assert both.notebook["rows"][0] is tools.calls
+    tools.track()
+    assert tools.calls == {"n": 2}
+
+
+def test_what_hangs_on_an_optimizer_comes_home_beside_its_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))  # any optimizer makes it
+
+    def fill() -> Names:
+        net = torch.nn.Linear(2, 1)
+        opt = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+        opt.seen, opt.best = [], None
+        return {"net": net, "opt": opt, "schedule": torch.optim.lr_scheduler.StepLR(opt, 1)}
+
+    def change(names: Names) -> None:
+        opt = names["opt"]
+        opt.state[names["net"].weight]["momentum"] = torch.ones(1, 2)
+        opt.param_groups[0]["lr"] = 0.01
+        opt.seen.append(3)
+        opt.best, opt.mine = 0.5, opt.seen
+
+    both = train(fill, change, kept=lambda names: [*names["net"].parameters(), names["opt"], names["schedule"]])
+    opt = both.notebook["opt"]
+    assert both.sentences == []
+    assert (opt.seen, opt.best, opt.mine is opt.seen) == ([3], 0.5, True)
+    assert (opt.state, opt.param_groups[0]["lr"]) == ({}, 0.1)  # which the framework's file has

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
+import types
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -162,6 +164,24 @@ def test_nothing_of_the_users_is_called_by_a_look() -> None:
     object.__getattribute__(odd, "inner").append(2)
     assert names.changed() == {"odd", "table"}
     assert Odd.done == []
+
+
+def test_a_module_that_a_cell_made_and_notes_of_a_table_are_looked_at() -> None:
+    tools, table = types.ModuleType("tools_of_a_cell"), pd.DataFrame({"a": [1]})
+    records = np.zeros(2, [("a", "i4"), ("o", "O")])
+    tools.calls = {"n": 0}  # type: ignore[attr-defined]
+    table.attrs["n"] = 1
+    names = Names(tools=tools, table=table, records=records)
+    assert names.changed() == set()
+    tools.calls["n"] += 1
+    assert names.changed() == {"tools"}
+    table.attrs["n"] += 1
+    assert names.changed() == {"table"}
+    records["a"][1] = 3
+    assert names.changed() == {"records"}
+    records["o"][0] = "x"
+    assert names.changed() == {"records"}
+    assert names.changed() == set()
 
 
 @pytest.mark.parametrize("make", [Node, lambda: np.zeros(3), lambda: torch.zeros(3), lambda: [Node()]])

@@ -31,7 +31,7 @@ from det_native.heap.kinds.instances import Composite, with_attributes
 def _with_kept(before: Sequence[Any], children: Sequence[Any]) -> list[Any]:
     """Return children, with what was at the place of one that could not travel."""
     return [
-        before[place] if isinstance(child, Missing) and place < len(before) else child
+        before[place] if type(child) is Missing and place < len(before) else child
         for place, child in enumerate(children)
     ]
 
@@ -120,9 +120,9 @@ class DictKind(Kind):
         for key in content or ():
             self._base.pop(obj, key, None)
         for key, value in _pairs(children).items():
-            if isinstance(value, Missing):
+            if type(value) is Missing:
                 value = before.get(key, value)
-            if not isinstance(key, Missing) and not isinstance(value, Missing):
+            if type(key) is not Missing and type(value) is not Missing:
                 self._base.__setitem__(obj, key, value)
 
     def fingerprint(self, children: Sequence[Any], facts: Any, exact: bool) -> str:
@@ -142,7 +142,8 @@ class SetKind(Kind):
         self.in_place = in_place
 
     def read_state(self, obj: set[Any]) -> State:
-        members = [*(set if isinstance(obj, set) else frozenset).__iter__(obj)]  # a class may have an own way
+        base: Any = set if issubclass(type(obj), set) else frozenset
+        members = [*base.__iter__(obj)]  # a class may have an own way
         atoms = frozenset(member for member in members if type(member) in ATOMS)
         return [member for member in members if type(member) not in ATOMS] if len(atoms) < len(members) else (), atoms
 
@@ -161,8 +162,8 @@ class SetKind(Kind):
         return ()  # what several add and take away goes together
 
     def write_state(self, obj: set[Any], children: Sequence[Any], facts: Any, content: Any) -> None:
-        obj.difference_update(facts[1], (member for member in children[content:] if not isinstance(member, Missing)))
-        obj.update(facts[0], (member for member in children[:content] if not isinstance(member, Missing)))
+        obj.difference_update(facts[1], (member for member in children[content:] if type(member) is not Missing))
+        obj.update(facts[0], (member for member in children[:content] if type(member) is not Missing))
 
 
 def _write_bytes(obj: Any, facts: Any, content: bytes) -> None:
@@ -176,7 +177,7 @@ def _write_bytes(obj: Any, facts: Any, content: bytes) -> None:
 def _owner(method: Any) -> Sequence[Any]:
     """Return what ``names.append`` is bound to; a function of a module has nothing."""
     owner = method.__self__
-    return () if owner is None or isinstance(owner, types.ModuleType | type) else (owner,)
+    return () if owner is None or issubclass(type(owner), types.ModuleType | type) else (owner,)
 
 
 def _view_of_dict(name: str) -> Kind:

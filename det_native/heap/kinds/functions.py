@@ -24,7 +24,7 @@ from det_native.heap.edges import (
     write_new,
 )
 from det_native.heap.names import MappingKind
-from det_native.heap.ownership import is_users, is_users_module
+from det_native.heap.ownership import is_namespace, is_users, is_users_module
 
 _NOT_COMPARED = frozenset(
     [
@@ -140,7 +140,7 @@ class PartialKind(Kind):
 
     def write_state(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
         before = self.read_state(obj)[0]
-        parts = [old if isinstance(new, Missing) else new for old, new in zip(before, children, strict=True)]
+        parts = [old if type(new) is Missing else new for old, new in zip(before, children, strict=True)]
         obj.__setstate__(tuple(parts))
 
 
@@ -152,7 +152,7 @@ class ReadingKind(FunctionKind):
         names = obj.__globals__
         for name in sorted(global_names(obj.__code__) & names.keys()) if is_users(obj) else ():
             value = names[name]
-            if not isinstance(value, types.ModuleType) or is_users_module(value.__name__):
+            if _is_part(value):
                 values[READS, name] = value
         return values
 
@@ -240,14 +240,14 @@ class ClassKind(MappingKind):
 
 
 def _is_slot(value: Any) -> bool:
-    return isinstance(value, types.MemberDescriptorType | types.GetSetDescriptorType)
+    return type(value) in (types.MemberDescriptorType, types.GetSetDescriptorType)
 
 
 class ModuleKind(MappingKind):
     """A module of the user's as a namespace; of a library's, plain values that somebody may have set."""
 
     def read(self, obj: types.ModuleType) -> Mapping[Any, Any]:
-        users = is_users_module(obj.__name__)
+        users = is_namespace(obj)
         return {
             name: value
             for name, value in list(vars(obj).items())
@@ -259,19 +259,19 @@ class ModuleKind(MappingKind):
 
     def write(self, obj: types.ModuleType, values: Mapping[Any, Any], gone: Sequence[Any]) -> None:
         # A setting of a library that became an object keeps its value here.
-        super().write(vars(obj), values, gone if is_users_module(obj.__name__) else ())
+        super().write(vars(obj), values, gone if is_namespace(obj) else ())
 
     def reduce(self, obj: types.ModuleType) -> Any:
-        return import_module, (obj.__name__,)
+        return (import_module, (obj.__name__,)) if obj.__name__ in sys.modules else NotImplemented
 
 
 def _is_module(value: Any) -> bool:
-    return isinstance(value, types.ModuleType)
+    return issubclass(type(value), types.ModuleType)
 
 
 def _is_part(value: Any) -> bool:
     """Whether a module leads to a value: of modules only to those of the user's, `pkg.sub` for one."""
-    return not _is_module(value) or (value.__name__ != "__main__" and is_users_module(value.__name__))
+    return not _is_module(value) or is_namespace(value)
 
 
 def _is_setting(name: str, value: Any) -> bool:

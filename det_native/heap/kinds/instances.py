@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from det_native.heap.digests import HEAP
 from det_native.heap.edges import (
     BY_NAME,
     FALLBACK,
@@ -21,17 +22,17 @@ from det_native.heap.edges import (
     Alike,
     Difference,
     Kind,
+    Missing,
     NamedKind,
     ReadMemory,
     State,
     kind_of,
     write_new,
 )
-from det_native.heap.ownership import CAN_GO_ON, is_users
+from det_native.heap.ownership import CAN_GO_ON, definer_of, is_users
 
 CLASS = "__class__"
-# Flags of classes of which the sources of CPython say: made by a class statement; not to be changed.
-_HEAP = 1 << 9
+# Flag of classes, of which the sources of CPython say: not to be changed.
 _IMMUTABLE = 1 << 8
 #: Classes that were met and are not of det_native.
 _NOT_OURS: set[type] = set()
@@ -56,13 +57,13 @@ class AttributesKind(NamedKind):
         cls: Any = type(obj)
         if self._skipped or slots_of(cls):
             return super().read_state(obj)
-        attributes = _attributes_of(obj)
+        attributes = attributes_of(obj)
         names = CLASS, *attributes
         return [cls, *attributes.values()], self._names.setdefault(names, names)
 
     def glance(self, obj: Any, read: ReadMemory) -> State:
         cls: Any = type(obj)
-        attributes = AttributesKind.read(self, obj) if slots_of(cls) else _attributes_of(obj)
+        attributes = AttributesKind.read(self, obj) if slots_of(cls) else attributes_of(obj)
         all_names = tuple(attributes)
         names = self._compared_names.get(all_names)
         if names is None:
@@ -76,7 +77,7 @@ class AttributesKind(NamedKind):
 
     def read(self, obj: Any) -> dict[str, Any]:
         cls: Any = type(obj)
-        values = {CLASS: cls, **_attributes_of(obj)}
+        values = {CLASS: cls, **attributes_of(obj)}
         for name, slot in slots_of(cls):
             with contextlib.suppress(AttributeError):  # not set
                 values[name] = slot.__get__(obj)
@@ -91,12 +92,12 @@ class AttributesKind(NamedKind):
                 with contextlib.suppress(AttributeError):  # not set
                     slots[name].__delete__(obj)
             else:
-                _attributes_of(obj).pop(name, None)
+                attributes_of(obj).pop(name, None)
         for name, value in values.items():
             if name in slots:
                 slots[name].__set__(obj, value)
             elif name != CLASS:
-                _attributes_of(obj)[name] = value
+                attributes_of(obj)[name] = value
         self.repair(obj)
 
     def repair(self, obj: Any) -> None:
@@ -144,7 +145,8 @@ class MemberKind(AttributesKind):
         return NotImplemented
 
 
-def _attributes_of(obj: Any) -> dict[str, Any]:
+def attributes_of(obj: Any) -> dict[str, Any]:
+    """Return the attributes of an object's own, whatever its class says when it is asked."""
     try:
         attributes = object.__getattribute__(obj, "__dict__")
     except AttributeError:
@@ -251,6 +253,30 @@ class Composite(Kind):
         self._base.write_state(obj, children[:count], inner, content[0])
         self._attributes.write_state(obj, children[count:], names, content[1])
 
+    def reduce(self, obj: Any) -> Any:
+        """Return what makes a container again by what its class is based on: no method of the user's has a part."""
+        cls: Any = type(obj)
+        base: Any = next((base for base in (tuple, frozenset, list, set, dict) if issubclass(cls, base)), None)
+        pickled = (f"__{name}__" for name in ("reduce", "reduce_ex", "getstate", "setstate", "getnewargs"))
+        if base is None or not {definer_of(cls, name) for name in pickled} <= {None, object, base}:
+            return NotImplemented
+        items = [*(dict.items(obj) if base is dict else base.__iter__(obj))]
+        made, added = (items, ()) if base in (tuple, frozenset) else ((), items)
+        return make_container, (cls, base, made), (base, added, self._attributes.read(obj)), None, None, fill_container
+
+
+def make_container(cls: type, base: Any, items: Sequence[Any]) -> Any:
+    """Make a container of the user's class, past its ``__new__``."""
+    return base.__new__(cls, items) if items else base.__new__(cls)
+
+
+def fill_container(container: Any, state: Any) -> None:
+    """Give a new container its attributes, and what it holds."""
+    base, items, attributes = state
+    AttributesKind().write(container, {n: v for n, v in attributes.items() if type(v) is not Missing}, ())
+    if items:
+        (list.extend if base is list else base.update)(container, items)
+
 
 def with_attributes(kind: Kind) -> Callable[[type], Kind]:
     """Return what chooses between a kind and one that has a class's attributes, too."""
@@ -284,7 +310,7 @@ class ReduceKind(Kind):
         return (labels, children, facts) if self._is_data and facts is not None else None
 
     def read_state(self, obj: Any) -> State:
-        children = [child for child in gc.get_referents(obj) if not isinstance(child, type | str)]
+        children = [child for child in gc.get_referents(obj) if not issubclass(type(child), type | str)]
         into = io.BytesIO()
         try:
             _Shallow(into, {id(child): place for place, child in enumerate(children)}).dump(obj)
@@ -324,7 +350,7 @@ class FixedKind(ReduceKind):
 
 def _is_plain(cls: type) -> bool:
     """Whether a class statement has made a class."""
-    return bool(cls.__flags__ & _HEAP) and not cls.__flags__ & _IMMUTABLE
+    return bool(cls.__flags__ & HEAP) and not cls.__flags__ & _IMMUTABLE
 
 
 def _kind_of_class(cls: type) -> Kind:

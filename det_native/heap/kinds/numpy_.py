@@ -34,7 +34,8 @@ class ArrayKind(Kind):
         owner = _owner(obj)
         start = _address(owner)
         if obj.dtype.hasobject:
-            return obj.ravel().tolist() if obj.dtype == object else (obj.tolist(),), (obj.dtype.str, obj.shape)
+            objects, others = _divided(obj)
+            return [*objects, *(part for field in others for part in digests(field))], (repr(obj.dtype), obj.shape)
         if start is not None:
             return (owner,), (repr(obj.dtype), obj.shape, obj.strides, _address(obj) - start)
         return (), (repr(obj.dtype), obj.shape, digests(_bytes(obj)))
@@ -45,7 +46,8 @@ class ArrayKind(Kind):
         where = obj.dtype.str, obj.dtype.names, obj.shape, obj.strides, obj.flags.writeable
         array = obj.view(numpy.ndarray)
         if obj.dtype.hasobject:
-            return array.ravel().tolist(), where
+            objects, others = _divided(array)
+            return objects, (where, *(read(memoryview(field)) for field in others))
         base = _root(obj).base
         if type(base.obj if type(base) is memoryview else base) is mmap.mmap:
             return (), UNSEEN  # to read it after its file was cut short would be the end of the process
@@ -66,7 +68,7 @@ class ArrayKind(Kind):
 
     def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
         # Where a view looks does not count, only what it sees.
-        return (labels, children, facts) if "O" in facts[0] and len(facts) == 2 else ((), (), facts[:2])
+        return (labels, children, facts) if len(facts) == 2 else ((), (), facts[:2])
 
     def numbers(self, obj: Any, holder: Any) -> Any:
         return None if obj.dtype.hasobject else obj
@@ -101,7 +103,7 @@ class ArrayKind(Kind):
             obj.flags.writeable = True
         if obj.dtype == object:
             for index, child in zip(numpy.ndindex(obj.shape), children, strict=True):
-                if not isinstance(child, Missing):
+                if type(child) is not Missing:
                     obj[index] = child
         elif isinstance(content, list):
             _write(obj, content)
@@ -119,6 +121,20 @@ class ArrayKind(Kind):
             data = pickle.PickleBuffer(obj.ravel(order="K").view("u1")) if obj.size else b""
             return make_array, (data, obj.dtype, obj.shape, "C" if obj.flags.c_contiguous else "F")
         return view, (owner, obj.dtype, obj.shape, obj.strides, _address(obj) - start)
+
+
+def fields_of(array: Any) -> list[Any]:
+    """Return the fields of an array of records, and of records in those; an array of anything else by itself."""
+    return [part for name in array.dtype.names for part in fields_of(array[name])] if array.dtype.names else [array]
+
+
+def _divided(array: Any) -> tuple[list[Any], list[Any]]:
+    """Return the objects in an array, and the memory of the fields that have none."""
+    import numpy
+
+    fields = fields_of(numpy.asarray(array))
+    objects = [obj for field in fields if field.dtype.hasobject for obj in field.ravel().tolist()]
+    return objects, [_bytes(field) for field in fields if not field.dtype.hasobject]
 
 
 def _root(array: Any) -> Any:
@@ -144,7 +160,7 @@ def _owner(array: Any) -> Any:
 def _address(owner: Any) -> Any:
     import numpy
 
-    if isinstance(owner, numpy.ndarray):
+    if issubclass(type(owner), numpy.ndarray):
         return int(owner.__array_interface__["data"][0])
     return int(owner.untyped_storage().data_ptr()) if hasattr(owner, "untyped_storage") else None
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from det_native.heap.digests import digest
-from det_native.heap.edges import BY_NAME, Kind, ReadMemory, SimpleKind, State
+from det_native.heap.edges import BY_NAME, Kind, Missing, ReadMemory, SimpleKind, State
 from det_native.heap.kinds.numpy_ import memory_of
 
 
@@ -19,8 +19,8 @@ class TableKind(Kind):
     def read_state(self, obj: Any) -> State:
         import numpy
 
-        children: list[Any] = []
-        facts: list[Any] = [obj.shape, repr(obj.attrs), getattr(obj, "name", None)]
+        children: list[Any] = [obj.attrs]
+        facts: list[Any] = [obj.shape, _name_of(obj)]
         facts += [_axis(axis) for axis in obj.axes]
         for block in obj._mgr.blocks:
             facts.append((str(block.dtype), (*map(int, block.mgr_locs.as_array[:2]),), len(block.mgr_locs)))
@@ -33,11 +33,17 @@ class TableKind(Kind):
 
     def glance(self, obj: Any, read: ReadMemory) -> State:
         children: list[Any] = [*obj.axes, obj._attrs]
-        facts: list[Any] = [getattr(obj, "name", None)]
+        facts: list[Any] = [_name_of(obj)]
         for block in obj._mgr.blocks:
             facts.append((str(block.dtype), block.mgr_locs.as_array.tobytes()))
             children += _arrays_of(block.values)
         return children, facts
+
+    def labels(self, obj: Any, children: Sequence[Any], facts: Any) -> Sequence[Any]:
+        return "attrs", *range(len(children) - 1)
+
+    def step(self, label: Any) -> str:
+        return ".attrs" if label == "attrs" else ""
 
     def memory(self, obj: Any) -> Sequence[int]:
         import numpy
@@ -46,15 +52,24 @@ class TableKind(Kind):
         return [place for array in arrays if isinstance(array, numpy.ndarray) for place in memory_of(array)]
 
     def content(self, obj: Any, before: Any, now: Any) -> Any:
-        return obj.copy(deep=False)
+        import pandas
+
+        plain = pandas.Series if obj.ndim == 1 else pandas.DataFrame  # a class of the user's may make anything
+        return plain(obj, copy=False).copy(deep=False)
 
     def write_state(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
         obj._update_inplace(content)
-        if hasattr(content, "name"):
+        if obj.ndim == 1:
             obj.name = content.name
+        if type(children[0]) is not Missing:
+            object.__setattr__(obj, "_attrs", children[0])
 
     def fingerprint(self, children: Sequence[Any], facts: Any, exact: bool) -> str:
-        return super().fingerprint(children, facts[:5], exact)
+        return super().fingerprint(children, facts[:4], exact)
+
+
+def _name_of(table: Any) -> Any:
+    return table.name if table.ndim == 1 else None  # that of a table may be a column
 
 
 def _arrays_of(values: Any) -> list[Any]:

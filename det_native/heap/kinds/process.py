@@ -70,7 +70,7 @@ class WeakMapping(Kind):
     def write_state(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
         obj.clear()
         for key, value in zip(children[::2], children[1::2], strict=True):
-            if isinstance(key, Missing) or isinstance(value, Missing):
+            if type(key) is Missing or type(value) is Missing:
                 continue
             if hasattr(obj, "items"):
                 obj[key] = value

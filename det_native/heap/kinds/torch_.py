@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import pickle
 import sys
 from collections.abc import Callable, Sequence
@@ -23,7 +24,18 @@ from det_native.heap.edges import (
     stable_digest,
     stays,
 )
-from det_native.heap.kinds.instances import AttributesKind, Composite
+from det_native.heap.kinds.instances import CLASS, AttributesKind, Composite
+
+
+def _by_pytorch(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Have PyTorch answer, whatever a class of the user's has in ``__torch_function__``."""
+
+    @functools.wraps(method)
+    def ask(*arguments: Any) -> Any:
+        with sys.modules["torch"]._C.DisableTorchFunctionSubclass():
+            return method(*arguments)
+
+    return ask
 
 
 class ViewOfMemoryKind(Kind):
@@ -37,6 +49,7 @@ class ViewOfMemoryKind(Kind):
     def __init__(self, *, with_gradient: bool) -> None:
         self._with_gradient = with_gradient
 
+    @_by_pytorch
     def read_state(self, obj: Any) -> State:
         if not _has_memory(obj):
             value = [digest(_bytes(part.contiguous().untyped_storage())) for part in _parts(obj.detach())]
@@ -44,6 +57,7 @@ class ViewOfMemoryKind(Kind):
         gradient = obj.grad if self._with_gradient and obj.is_leaf and obj.requires_grad else None
         return (obj.untyped_storage(), gradient), (_where(obj), obj.requires_grad, obj.is_leaf)
 
+    @_by_pytorch
     def glance(self, obj: Any, read: ReadMemory) -> State:
         needs: bool = obj.requires_grad
         numbers: Any
@@ -59,6 +73,7 @@ class ViewOfMemoryKind(Kind):
             numbers = obj.stride(), read(obj.detach().contiguous().view(-1).view(torch.uint8).numpy().data)
         return () if gradient is None else (gradient,), (obj.dtype, obj.shape, needs, numbers)
 
+    @_by_pytorch
     def memory(self, obj: Any) -> Sequence[int]:
         return () if _is_lazy(obj) or not _has_memory(obj) else (obj.untyped_storage().data_ptr(),)
 
@@ -71,6 +86,7 @@ class ViewOfMemoryKind(Kind):
     def fingerprint(self, children: Sequence[Any], facts: Any, exact: bool) -> str:
         return stable_digest(facts if exact else facts[0][:2])
 
+    @_by_pytorch
     def difference(self, obj: Any, before: State, now: State, renewed: Callable[[Any], bool]) -> Difference:
         whole = obj.detach() if not now[0] and before[1] != now[1] else None
         return *now, whole
@@ -78,6 +94,7 @@ class ViewOfMemoryKind(Kind):
     def fits(self, obj: Any, before: State, now: State) -> bool:
         return len(before[0]) == len(now[0]) and before[1][0][0] == now[1][0][0]  # the type stays
 
+    @_by_pytorch
     def write_state(self, obj: Any, children: Sequence[Any], facts: Any, content: Any) -> None:
         import torch
 
@@ -87,11 +104,11 @@ class ViewOfMemoryKind(Kind):
             if not children:
                 return
             memory, gradient = children
-            if not isinstance(memory, Missing) and (obj.untyped_storage() is not memory or _where(obj) != facts[0]):
+            if type(memory) is not Missing and (obj.untyped_storage() is not memory or _where(obj) != facts[0]):
                 obj.data = as_tensor(memory, *facts[0])
         if obj.is_leaf and facts[2]:
             obj.requires_grad_(facts[1])
-            if self._with_gradient and not isinstance(gradient, Missing):
+            if self._with_gradient and type(gradient) is not Missing:
                 obj.grad = gradient
 
 
@@ -109,12 +126,23 @@ class TensorKind(Composite):
     def fingerprint(self, children: Sequence[Any], facts: Any, exact: bool) -> str:
         return self._base.fingerprint(children[: facts[0]], facts[1], exact)
 
+    @_by_pytorch
     def reduce(self, obj: Any) -> Any:
         if not _has_memory(obj):
             return NotImplemented
         (memory, gradient), (where, needs, leaf) = self._base.read_state(obj)
         state = gradient, needs and leaf, self._attributes.read(obj)
         return as_tensor, (memory, *where), state, None, None, fill_tensor
+
+
+class KeptOptimizerKind(AttributesKind):
+    """An optimizer whose state is kept elsewhere: what the user, or a class of theirs, has set on it besides."""
+
+    def __init__(self) -> None:
+        super().__init__(frozenset({CLASS, "state", "param_groups", "defaults", "step"}), compared=False)
+
+    def read(self, obj: Any) -> dict[str, Any]:
+        return {name: value for name, value in super().read(obj).items() if name[0] != "_"}
 
 
 def _where(tensor: Any) -> tuple[Any, ...]:
@@ -181,6 +209,7 @@ class MemoryKind(Kind):
     def fingerprint(self, children: Sequence[Any], facts: Any, exact: bool) -> str:
         return stable_digest(facts if exact else facts[0])
 
+    @_by_pytorch
     def numbers(self, obj: Any, holder: Any) -> Any:
         import torch
 
@@ -257,6 +286,7 @@ def make_generator(state: bytes, device: str) -> Any:
 
 
 #: Of tensors whose memory and gradient are kept elsewhere.
+KEPT_OPTIMIZER = KeptOptimizerKind()
 KEPT_TENSOR = TensorKind(with_gradient=False)
 _ATTRIBUTES = AttributesKind()
 

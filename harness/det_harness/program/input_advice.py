@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from det_harness.program.input_difference import Difference
 from det_native.capture.bindings import bound_by
+from det_native.heap.ownership import definer_of, is_offered
 from det_native.schema.manifests import Program
 
 _SETTINGS = ("layers", "optimizer", "loss", "metrics", "loader", "callback")
@@ -77,19 +78,22 @@ def _of_data(data: Sequence[Difference], program: Program) -> Iterator[str]:
         yield "If a slow cell that stayed behind has changed it, give that cell `# det-include` as its first line."
 
 
+def has_state(value: object) -> bool:
+    """Whether a value is a model, an optimizer or the like, by its class."""
+    return any(definer_of(type(value), name) for name in ("state_dict", "get_weights"))
+
+
 def _is_object_with_state(difference: Difference) -> bool:
     """Whether a variable holds a model, an optimizer or the like, which travels if the user names it."""
-    return bool(difference.name) and (
-        hasattr(difference.value, "state_dict") or hasattr(difference.value, "get_weights")
-    )
+    return bool(difference.name) and has_state(difference.value)
 
 
 def _can_be_sent(difference: Difference) -> bool:
     """Whether the variable of an input holds what travels as a value; datasets and other objects do not."""
-    value = difference.value
-    arrays = (hasattr(value, "shape") and hasattr(value, "dtype")) or hasattr(value, "iloc")
+    cls = type(difference.value)
+    arrays = is_offered(cls, "shape", "dtype") or is_offered(cls, "iloc")
     whole = not difference.is_part and bool(difference.name)
-    return whole and (arrays or isinstance(value, list | tuple | dict | set | str | int | float))
+    return whole and (arrays or issubclass(cls, list | tuple | dict | set | str | int | float))
 
 
 def bound_in(source: str) -> set[str]:

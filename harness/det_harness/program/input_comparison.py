@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from det_harness.program.input_advice import has_state
 from det_harness.program.input_difference import Difference
 from det_native.heap.compare import Entry, Table, differences, differs, is_array, is_rounding
 from det_native.heap.edges import NamedKind, is_same_child, is_value
@@ -85,7 +86,11 @@ class Comparison:
             if is_fresh or self._role(there) != "weights":
                 self._found[key] = there, here
                 self.early |= {there.title, self._title(there)} if key in self._early_keys else set()
-        if is_exact:
+        has_others = is_exact and self._inputs.keys() != {*self._parts}
+        if self._found or has_others:
+            self._here.add_words()
+            self._found = {key: (there, self._here.entries[key]) for key, (there, _) in self._found.items()}
+        if has_others:
             self._only_one_side += self._vanished()
 
     def _vanished(self) -> Iterator[Difference]:
@@ -188,7 +193,7 @@ class Comparison:
         name = self._names.get(there.part) or there.part.partition(", read by ")[0] * (role == "variable")
         value = self._value(key)
         root = self._roots.get(there.part)
-        if hasattr(root, "state_dict") or hasattr(root, "get_weights"):
+        if has_state(root):
             value = root  # which travels as a whole
         if there.part.startswith("the function "):
             name = there.part.rpartition(".")[2].rpartition(" ")[2]
