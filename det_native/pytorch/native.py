@@ -81,19 +81,6 @@ class PyTorchNativeContext(PyTorchRunContext):
         if role == "cluster":
             self.device = self.loading.device = torch.device("cpu")  # nothing is trained in the kernel
 
-    def wrap_model(self, model: torch.nn.Module) -> torch.nn.Module:
-        """Move `model` to the trial's device, and make the trial checkpoint it; returns it.
-
-        See ``PyTorchTrialContext.wrap_model``. Of one that trains on the cluster, the kernel's stays on its device.
-        Gradients that a loop by hand has left are dropped where it is trained:
-        the first step would add them, and on the cluster only the weights arrive.
-        """
-        wrapped = super().wrap_model(model)
-        if self.role != "cluster":
-            for parameter in wrapped.parameters():
-                parameter.grad = None
-        return wrapped
-
     def _move(self, model: torch.nn.Module) -> None:
         """Leave a model that trains on the cluster where it is: there the cells below use it."""
         if self.role != "cluster":
