@@ -11,6 +11,7 @@ from det_native.heap.digests import changed_blocks, digest, digests
 from det_native.heap.edges import (
     BY_NAME,
     BY_PREFIX,
+    KEPT,
     OF_PROCESS,
     UNSEEN,
     VALUE,
@@ -108,6 +109,10 @@ class TensorKind(Composite):
 
     def fingerprint(self, children: Sequence[Any], facts: Any, exact: bool) -> str:
         return self._base.fingerprint(children[: facts[0]], facts[1], exact)
+
+    def kept_elsewhere(self, obj: Any) -> Sequence[tuple[Any, Kind]]:
+        strided = obj.layout is sys.modules["torch"].strided
+        return [(obj, _KEPT_TENSOR), (obj.untyped_storage(), KEPT)] if strided else super().kept_elsewhere(obj)
 
     def reduce(self, obj: Any) -> Any:
         if not _has_memory(obj):
@@ -256,12 +261,20 @@ def make_generator(state: bytes, device: str) -> Any:
     return generator
 
 
-#: Of tensors whose memory and gradient are kept elsewhere.
-KEPT_TENSOR = TensorKind(with_gradient=False)
+class OptimizerKind(AttributesKind):
+    """An optimizer: its state dict has what it knows of parameters."""
+
+    def kept_elsewhere(self, obj: Any) -> Sequence[tuple[Any, Kind]]:
+        return [(obj, _KEPT_OPTIMIZER)]
+
+
+_KEPT_TENSOR = TensorKind(with_gradient=False)
+_KEPT_OPTIMIZER = AttributesKind(frozenset({"state", "param_groups"}))
 _ATTRIBUTES = AttributesKind()
 
 BY_NAME |= {
     "torch.Tensor": TensorKind(),
+    "torch.optim.optimizer.Optimizer": OptimizerKind(),
     # A pass over a wrapped loader begins again and steps over the batches that it has given.
     "det_native.pytorch.wrapped_loader.LoaderPass": SimpleKind(
         lambda batches: batches.__reduce__()[1][1:], held=lambda batches: batches.__reduce__()[1][:1]
