@@ -53,6 +53,7 @@ class Keeping(tf.keras.callbacks.Callback):
         self.steps.assign_add(1)
         self.last = tf.constant(logs["loss"])
         self.layer = self.model.layers[number % 2]
+        self.model.optimizer.steps = getattr(self.model.optimizer, "steps", 0) + 1
         for mean, weight in zip(self.shadow, self.model.get_weights(), strict=True):
             mean.assign(0.9 * mean + 0.1 * weight)
 
@@ -63,6 +64,7 @@ class Keeping(tf.keras.callbacks.Callback):
         """Return all that is to be the same."""
         shadow = [mean.numpy().tolist() for mean in self.shadow]
         counted = [next(self.numbers), int(self.steps), float(self.average.result()), float(self.last)]
+        counted.append(self.model.optimizer.steps)
         return counted, shadow, dict(self.seen), self.rows, self.layer.name, type(self.rows[-1])
 
 
