@@ -269,7 +269,8 @@ class OptimizerKind(AttributesKind):
 
 
 _KEPT_TENSOR = TensorKind(with_gradient=False)
-_KEPT_OPTIMIZER = AttributesKind(frozenset({"state", "param_groups"}))
+# Before a step the harness has hooks of its own, as long as it trains.
+_KEPT_OPTIMIZER = AttributesKind(frozenset({"state", "param_groups", "_optimizer_step_pre_hooks"}))
 _ATTRIBUTES = AttributesKind()
 
 BY_NAME |= {
