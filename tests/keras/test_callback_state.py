@@ -126,6 +126,22 @@ def test_a_run_that_continues_ends_as_one_that_was_never_interrupted(
     assert not any("survive" in line or "restored" in line for line in messages)
 
 
+class Counting(tf.keras.callbacks.Callback):
+    """Keeps a counter on the optimizer."""
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self.model.optimizer.noted = getattr(self.model.optimizer, "noted", 0) + 1
+
+
+def test_what_gathers_gradients_stays_with_its_process(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    training = Trainings(tmp_path, min_checkpoint_period={"batches": 12}, optimizations={"aggregation_frequency": 2})
+    whole = training.native(lambda: [Counting()])
+    resumed = training.native(lambda: [Counting()], resume=whole.saved_at(12))
+    assert equal(resumed.model, whole.model)
+    assert (resumed.model.optimizer.noted, whole.model.optimizer.noted) == (20, 20)
+    assert not any("restarted" in message or "stay" in message for message in caplog.messages)
+
+
 @pytest.mark.long
 def test_a_run_continues_from_a_checkpoint_of_a_continued_run(tmp_path: Path) -> None:
     longer = {"searcher": {"max_length": {"epochs": 6}, "metric": "val_loss"}}

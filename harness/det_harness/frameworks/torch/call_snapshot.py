@@ -30,7 +30,9 @@ def _begin(context: PyTorchRunContext, frame: FrameType | None, given: Mapping[s
     loaders = {f"loader {number}": loader.plain for number, loader in enumerate(context.loaders)}
     try:
         schedulers = [wrapped.scheduler for wrapped in context.lr_schedulers]
-        given = {"state": context.state, **given, **loaders, "schedulers": schedulers, "scalers": context.scalers}
+        objects = {"optimizers": context.optimizers, "schedulers": schedulers, "scalers": context.scalers}
+        named = {f"{name}[{number}]": each for name, of_kind in objects.items() for number, each in enumerate(of_kind)}
+        given = {"state": context.state, **given, **loaders, **named}
         context.snapshot = heap_file.snapshot_of(given, context.env, _kept_elsewhere(context), frame)
     except Exception as error:  # noqa: BLE001 (objects of users may raise anything when they are read)
         logger.warning("Variables that the training changes are not kept, as they cannot be read: %s", error)
