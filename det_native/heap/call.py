@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from types import FrameType
 from typing import Any, NamedTuple
 
-from det_native.heap.edges import KEPT, Kind
+from det_native.heap.edges import KEPT, Kind, kind_of
 from det_native.heap.kinds.builtin import LIST
-from det_native.heap.kinds.torch_ import KEPT_OPTIMIZER, KEPT_TENSOR
 from det_native.heap.names import ENVIRONMENT, FRAME, NAMESPACE, ROOTS, SETTINGS
 from det_native.heap.packing import Packer
 from det_native.heap.pickling import Reopen
@@ -50,13 +48,13 @@ class CallSnapshot:
         What the call is given, by names that are the same in both processes.
     kept_elsewhere : iterable of object
         Objects whose content somebody else saves and loads (the trained model's weights, its optimizer's state): they
-        have addresses, and nothing of their content is compared. Of a tensor of PyTorch that is its memory and its
-        gradient; its shape and attributes are compared.
+        have addresses, and nothing of that content is compared. Of a tensor of PyTorch that is its memory and its
+        gradient, of an optimizer what a checkpoint's file has of it; its other attributes are compared.
     exact : bool
         Whether both processes are to hold the same values at the beginning; with other hyperparameters or another
         seed they need not.
     keep_small : bool
-        Whether :meth:`undo` will be used: small arrays are copied.
+        Whether :meth:`undo` will be used: small arrays are copied, and what is kept elsewhere is left alone.
     """
 
     def __init__(
@@ -70,7 +68,11 @@ class CallSnapshot:
         keep_small: bool = False,
     ) -> None:
         self._exact = exact
-        kept = [*_kept(kept_elsewhere)]
+        kept = [
+            pair
+            for obj in kept_elsewhere
+            for pair in ([(obj, KEPT)] if keep_small else kind_of(obj).kept_elsewhere(obj))
+        ]
         roots: dict[str, tuple[Any, Kind]] = {
             "names": (namespace, NAMESPACE),
             "environment": (os.environ, ENVIRONMENT),
@@ -116,17 +118,3 @@ class CallSnapshot:
         """Give objects back what they held at the beginning; large arrays keep what they have."""
         if self._copies:
             self._copies.undo()
-
-
-def _kept(objects: Iterable[Any]) -> Iterator[tuple[Any, Kind]]:
-    """Yield what is kept elsewhere, with how it is read."""
-    torch = sys.modules.get("torch")
-    for obj in objects:
-        if torch is not None and issubclass(type(obj), torch.optim.Optimizer):
-            yield obj, KEPT_OPTIMIZER
-            continue
-        if torch is None or not issubclass(type(obj), torch.Tensor) or obj.layout is not torch.strided:
-            yield obj, KEPT
-            continue
-        yield obj, KEPT_TENSOR
-        yield obj.untyped_storage(), KEPT

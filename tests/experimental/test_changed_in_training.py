@@ -48,6 +48,7 @@ class FineTuned(LoopRun):
         self.model[2].p = 0.05
         self.model[2].scale = 0.5
         self.model[2].noted = ("kept", None, 3, True)
+        self.optimizer.noted = self.context.batch_idx
         first = self.model[0].named_parameters() if self.named else self.model[0].parameters()
         self.optimizer.add_param_group({"params": list(first), "lr": 0.01})
 
@@ -62,7 +63,7 @@ class FineTuned(LoopRun):
         return self.result() | {
             "optimizer": self.optimizer.state_dict(),
             "frozen": [name for name, value in self.model.named_parameters() if not value.requires_grad],
-            "attributes": [self.model[2].p, self.model[2].scale, self.model[2].noted],
+            "attributes": [self.model[2].p, self.model[2].scale, self.model[2].noted, self.optimizer.noted],
             "training": [(row.batch, row.metrics) for row in self.reporter.training_rows],
         }
 

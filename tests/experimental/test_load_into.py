@@ -39,6 +39,19 @@ class Zeroing(PyTorchCallback):
             self.model.weight.zero_()
 
 
+class Plain(torch.optim.Optimizer):
+    """An optimizer as people write one, with one setting."""
+
+    def __init__(self, parameters: Any) -> None:
+        super().__init__(parameters, {"lr": 0.1})
+
+    @torch.no_grad()
+    def step(self, closure: Any = None) -> None:
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                parameter.sub_(parameter.grad, alpha=group["lr"])
+
+
 class Restoring(PyTorchCallback):
     """Puts the first weights back after every validation, as one does that keeps the best."""
 
@@ -157,6 +170,19 @@ def test_what_does_not_fit_is_refused_and_changes_nothing() -> None:
     other.context.wrap_model(torch.nn.Linear(1, 1))
     with pytest.raises(CheckpointError, match="trained with 1 model"):
         load_state(experiment, call_of(other), experiment.detail())
+
+
+def test_an_optimizer_can_get_state_twice() -> None:
+    line = Line()
+    line.context.optimizers.clear()
+    line.context.as_wrapped.groups.clear()
+    line.optimizer = line.context.wrap_optimizer(Plain(line.model.parameters()))
+    experiment = line.fit()
+    fresh = torch.nn.Linear(1, 1)
+    optimizer = Plain(fresh.parameters())
+    experiment.load_into(fresh, optimizer)
+    assert "differentiable" in optimizer.defaults  # of torch, when state is put in place
+    assert experiment.load_into(fresh, optimizer).batch == 6
 
 
 def test_a_last_checkpoint_that_was_not_kept_is_named() -> None:

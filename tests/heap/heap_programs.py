@@ -74,7 +74,7 @@ def _run(role: str, path: Path, results: Path) -> None:
     exec(compile(begin, "<begin>", "exec"), names)  # noqa: S102
     from det_native.heap.call import CallSnapshot
 
-    snapshot = CallSnapshot(names)
+    snapshot = CallSnapshot(names, kept_elsewhere=names.get("kept_elsewhere", ()))
     said: dict[str, Any] = {}
     if role in ("worker", "killed"):
         exec(compile(train, "<train>", "exec"), names)  # noqa: S102

@@ -186,7 +186,9 @@ def _train_model(names: Names) -> None:
     torch = sys.modules["torch"]
     net = names["net"]
     net(torch.ones(1, 200)).sum().backward()
-    names["optimizer"].step()
+    optimizer = names["optimizer"]
+    optimizer.step()
+    optimizer.param_groups[0]["lr"], optimizer.steps, optimizer.seen = 0.5, 1, names["rows"]
     net.note = names["rows"]
     names["best"], names["new_row"] = net.weight, net.weight.detach()[1]
     names["array"] = net.weight.detach().numpy()
@@ -206,7 +208,9 @@ def test_what_is_kept_elsewhere_is_referred_to_and_never_read() -> None:
     net, torch = sides.notebook["net"], sys.modules["torch"]
     assert net.note is sides.notebook["rows"]
     assert sides.notebook["best"] is net.weight
-    assert not sides.notebook["optimizer"].state
+    optimizer = sides.notebook["optimizer"]
+    assert (optimizer.state, optimizer.param_groups[0]["lr"]) == ({}, 0.001)
+    assert (optimizer.steps, optimizer.seen is sides.notebook["rows"]) == (1, True)
     assert sides.notebook["new_row"].data_ptr() == net.weight[1].data_ptr()
     assert np.shares_memory(sides.notebook["array"], net.weight.detach().numpy())
     assert not torch.equal(net.weight, sides.worker["net"].weight)

@@ -13,9 +13,9 @@ pytestmark = pytest.mark.slow
 
 _CASES = Path(__file__).parent / "keras_cases"
 _NAMES = (
-    ("keras3_objects",)
+    ("keras3_objects", "keras_kept_elsewhere")
     if int(version("keras").partition(".")[0]) > 2
-    else ("keras_teacher", "keras_objects", "keras_wrapped")
+    else ("keras_teacher", "keras_objects", "keras_wrapped", "keras_kept_elsewhere", "keras_older_optimizer")
 )
 PROGRAMS = [_CASES / f"{name}.py" for name in _NAMES]
 

@@ -53,6 +53,7 @@ class Keeping(tf.keras.callbacks.Callback):
         self.steps.assign_add(1)
         self.last = tf.constant(logs["loss"])
         self.layer = self.model.layers[number % 2]
+        self.model.optimizer.steps = getattr(self.model.optimizer, "steps", 0) + 1
         for mean, weight in zip(self.shadow, self.model.get_weights(), strict=True):
             mean.assign(0.9 * mean + 0.1 * weight)
 
@@ -63,6 +64,7 @@ class Keeping(tf.keras.callbacks.Callback):
         """Return all that is to be the same."""
         shadow = [mean.numpy().tolist() for mean in self.shadow]
         counted = [next(self.numbers), int(self.steps), float(self.average.result()), float(self.last)]
+        counted.append(self.model.optimizer.steps)
         return counted, shadow, dict(self.seen), self.rows, self.layer.name, type(self.rows[-1])
 
 
@@ -122,6 +124,22 @@ def test_a_run_that_continues_ends_as_one_that_was_never_interrupted(
     # What TensorFlow says when Python frees what other tests have left, is not of this training.
     messages = [record.getMessage() for record in caplog.records if not record.name.startswith("tensorflow")]
     assert not any("survive" in line or "restored" in line for line in messages)
+
+
+class Counting(tf.keras.callbacks.Callback):
+    """Keeps a counter on the optimizer."""
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self.model.optimizer.noted = getattr(self.model.optimizer, "noted", 0) + 1
+
+
+def test_what_gathers_gradients_stays_with_its_process(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    training = Trainings(tmp_path, min_checkpoint_period={"batches": 12}, optimizations={"aggregation_frequency": 2})
+    whole = training.native(lambda: [Counting()])
+    resumed = training.native(lambda: [Counting()], resume=whole.saved_at(12))
+    assert equal(resumed.model, whole.model)
+    assert (resumed.model.optimizer.noted, whole.model.optimizer.noted) == (20, 20)
+    assert not any("restarted" in message or "stay" in message for message in caplog.messages)
 
 
 @pytest.mark.long

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from det_native.heap.edges import BY_NAME, Alike, SimpleKind
-from det_native.heap.kinds.instances import AttributesKind
-from det_native.heap.kinds.keras_models import parts_of_model, reduced_model
+from det_native.heap.edges import BY_NAME, KEPT, Alike, Kind, NamedKind, SimpleKind
+from det_native.heap.kinds.instances import AttributesKind, attributes_of
+from det_native.heap.kinds.keras_models import OptimizerBesideKind, kept_optimizer, parts_of_model, reduced_model
 from det_native.heap.kinds.tensorflow_ import TrackableKind
 
 # Functions that Keras compiles when they are needed, and what a call of fit() keeps until its end.
@@ -123,6 +123,22 @@ class ArgumentsKind(AttributesKind):
         return None
 
 
+class GivenKind(NamedKind):
+    """What the user gave to what Keras makes of losses and metrics, and saves."""
+
+    compared, in_place, stays, quiet = False, False, KEPT.stays, True
+
+    def read(self, obj: Any) -> dict[str, Any]:
+        return {name: value for name, value in attributes_of(obj).items() if name.startswith("_user")}
+
+
+class ContainerKind(KerasKind):
+    """What Keras makes of losses and metrics."""
+
+    def kept_elsewhere(self, obj: Any) -> Sequence[tuple[Any, Kind]]:
+        return [(obj, GIVEN)]
+
+
 class GraphTensorKind(AttributesKind):
     """A tensor of a functional model's graph, which has a name that Keras counts."""
 
@@ -184,7 +200,14 @@ class FunctionalKind(KerasKind):
             vars(obj)["_tensor_usage_count"] = dict(Counter(_identities([*inputs, *outputs])))
 
 
-class OptimizerKind(KerasKind):
+class OlderOptimizerKind(KerasKind):
+    """An optimizer of the older form."""
+
+    def kept_elsewhere(self, obj: Any) -> Sequence[tuple[Any, Kind]]:
+        return kept_optimizer(obj, _BESIDE)
+
+
+class OptimizerKind(OlderOptimizerKind):
     """An optimizer, which knows the variables that it trains by texts that another process has other ones of."""
 
     def __init__(self) -> None:
@@ -221,13 +244,16 @@ def _variables_named(names: list[str]) -> tuple[Any, ...]:
     return () if any(variable is None for variable in variables) else variables
 
 
+GIVEN = GivenKind()
+_BESIDE = OptimizerBesideKind(KerasKind())
+
 BY_NAME |= {
     "keras.src.engine.base_layer.Layer": KerasKind(),
     "keras.src.optimizers.optimizer._BaseOptimizer": OptimizerKind(),
-    "keras.src.optimizers.legacy.optimizer_v2.OptimizerV2": KerasKind(),
+    "keras.src.optimizers.legacy.optimizer_v2.OptimizerV2": OlderOptimizerKind(),
     "keras.src.engine.input_layer.InputLayer": KerasKind(alike=of_input),
     "keras.src.saving.serialization_lib.Config": ArgumentsKind(),
-    "keras.src.engine.compile_utils.Container": KerasKind(alike=as_given),
+    "keras.src.engine.compile_utils.Container": ContainerKind(alike=as_given),
     "keras.src.metrics.base_metric.Metric": KerasKind(alike=without_counts),
     "keras.src.callbacks.Callback": CallbackKind(compared=True),
     "keras.src.callbacks.callback.Callback": CallbackKind(compared=True),  # of Keras 3

@@ -6,11 +6,11 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
 
-from det_native.heap.edges import BY_NAME, OF_PROCESS, VALUE, Alike, SimpleKind
+from det_native.heap.edges import BY_NAME, OF_PROCESS, VALUE, Alike, Kind, SimpleKind
 from det_native.heap.kinds.builtin import DictKind, ListKind, SetKind
 from det_native.heap.kinds.instances import AttributesKind, Composite
-from det_native.heap.kinds.keras2 import SET_BY_USE, Choice, as_given, without_counters, without_counts
-from det_native.heap.kinds.keras_models import parts_of_model, reduced_model
+from det_native.heap.kinds.keras2 import GIVEN, SET_BY_USE, Choice, as_given, without_counters, without_counts
+from det_native.heap.kinds.keras_models import OptimizerBesideKind, kept_optimizer, parts_of_model, reduced_model
 from det_native.heap.kinds.tensorflow_ import OF_TRACKING, facts_of, make_variable
 
 _OF_THE_PROCESS = OF_TRACKING | frozenset(
@@ -62,8 +62,18 @@ class MetricKind(KerasKind):
         return ()
 
 
+class CompiledKind(MetricKind):
+    """What Keras makes of losses and metrics."""
+
+    def kept_elsewhere(self, obj: Any) -> Sequence[tuple[Any, Kind]]:
+        return [(obj, GIVEN)]
+
+
 class OptimizerKind(MetricKind):
     """An optimizer, which knows the variables that it trains by what they are in this process."""
+
+    def kept_elsewhere(self, obj: Any) -> Sequence[tuple[Any, Kind]]:
+        return kept_optimizer(obj, _BESIDE)
 
     def repair(self, obj: Any) -> None:
         trained = vars(obj).get("_trainable_variables") or ()
@@ -90,6 +100,7 @@ class TrackedKind(Composite):
         return type(obj), ([*obj],)
 
 
+_BESIDE = OptimizerBesideKind(KerasKind())
 _VARIABLE = SimpleKind(
     lambda variable: facts_of(_value(variable), str(variable.dtype)),
     lambda variable, facts, content: variable.assign(content),
@@ -110,8 +121,8 @@ BY_NAME |= {
     "keras.src.dtype_policies.dtype_policy.DTypePolicy": VALUE,
     "keras.src.metrics.metric.Metric": MetricKind(alike=without_counts),
     "keras.src.losses.loss.Loss": MetricKind(),
-    "keras.src.trainers.compile_utils.CompileLoss": MetricKind(alike=as_given),
-    "keras.src.trainers.compile_utils.CompileMetrics": MetricKind(alike=as_given),
+    "keras.src.trainers.compile_utils.CompileLoss": CompiledKind(alike=as_given),
+    "keras.src.trainers.compile_utils.CompileMetrics": CompiledKind(alike=as_given),
     "keras.src.initializers.random_initializers.RandomInitializer": DrawingKind(),
     "keras.src.random.seed_generator.SeedGenerator": DrawingKind(),
     "keras.src.utils.tracking.TrackedList": TrackedKind(ListKind()),

@@ -5,14 +5,74 @@ What Keras itself pickles a model by has the time of day in it, and no classes o
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from importlib import import_module
 from types import FunctionType
 from typing import Any
 
+from det_native.heap.edges import ATOMS, KEPT, Difference, Kind, NamedKind, State
+from det_native.heap.kinds.functions import global_names
 from det_native.heap.ownership import is_users, is_users_module
+
+
+class OptimizerBesideKind(NamedKind):
+    """What an optimizer holds beside its variables and what Keras makes with them, which other files have.
+
+    `kind` reads the whole. Keras's own are private attributes that its code names, and what leads to a variable.
+    """
+
+    compared = False
+
+    def __init__(self, kind: NamedKind) -> None:
+        self._kind = kind
+
+    def read(self, obj: Any) -> Mapping[Any, Any]:
+        cls: Any = type(obj)
+        names, saved = _private_names(cls), {*map(id, _variables_of(obj))}
+        return {
+            label: value
+            for label, value in self._kind.read(obj).items()
+            if (label[1] if type(label) is tuple else label) not in names and not _leads_to(value, saved)
+        }
+
+    def difference(self, obj: Any, before: State, now: State, renewed: Callable[[Any], bool]) -> Difference:
+        children, facts, gone = super().difference(obj, before, now, renewed)
+        there = self._kind.read(obj)
+        return children, facts, [label for label in gone if label not in there]
+
+    def step(self, label: Any) -> str:
+        return self._kind.step(label)
+
+    def write(self, obj: Any, values: Mapping[Any, Any], gone: Sequence[Any]) -> None:
+        self._kind.write(obj, values, gone)
+
+
+@functools.cache
+def _private_names(cls: Any) -> frozenset[str]:
+    """Return the private names in the code of those bases of a class that are not the user's."""
+    functions = (value for base in cls.__mro__ if not is_users(base) for value in vars(base).values())
+    codes = (getattr(function, "__code__", None) for function in functions)
+    names = (name for code in codes if code for name in global_names(code) if name.startswith("_"))
+    return frozenset(("built", *names))  # the one that Keras 3 does not write as private
+
+
+def _leads_to(value: Any, objects: Container[int]) -> bool:
+    """Whether a value is one of some objects, or a container of them."""
+    if isinstance(value, dict):
+        value = [*value.values()]
+    if not isinstance(value, list | tuple):
+        return id(value) in objects
+    return not ATOMS.issuperset(map(type, value)) and any(_leads_to(part, objects) for part in value)
+
+
+def kept_optimizer(optimizer: Any, kind: NamedKind) -> Sequence[tuple[Any, Kind]]:
+    """Return an optimizer, and the one that it is around, with their variables, as they are read beside other files."""
+    kept: list[tuple[Any, Kind]] = [(variable, KEPT) for variable in _variables_of(optimizer)]
+    inner = getattr(optimizer, "inner_optimizer", None)
+    return [(optimizer, kind), *kept, *(kept_optimizer(inner, kind) if inner is not None else ())]
 
 
 def parts_of_model(model: Any) -> Sequence[Any]:

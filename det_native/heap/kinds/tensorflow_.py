@@ -181,13 +181,15 @@ def make_generator(state: Any, algorithm: int) -> Any:
     return tf.random.Generator.from_state(state, alg=algorithm)
 
 
-def unwrapped(value: Any) -> Any:
-    """Return a value as it is."""
-    return value
+def wrap_again(value: Any) -> Any:
+    """Put around a dict or a tuple what TensorFlow puts around one that is an attribute."""
+    from tensorflow.python.trackable.data_structures import wrap_or_unwrap
+
+    return wrap_or_unwrap(value)
 
 
 def _reduced_wrapper(obj: Any) -> Any:
-    return unwrapped, (obj.__wrapped__,)
+    return wrap_again, (obj.__wrapped__,)
 
 
 BY_NAME |= {

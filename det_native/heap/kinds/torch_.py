@@ -12,6 +12,7 @@ from det_native.heap.digests import changed_blocks, digest, digests
 from det_native.heap.edges import (
     BY_NAME,
     BY_PREFIX,
+    KEPT,
     OF_PROCESS,
     UNSEEN,
     VALUE,
@@ -24,7 +25,7 @@ from det_native.heap.edges import (
     stable_digest,
     stays,
 )
-from det_native.heap.kinds.instances import CLASS, AttributesKind, Composite
+from det_native.heap.kinds.instances import AttributesKind, Composite
 
 
 def _by_pytorch(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -126,6 +127,10 @@ class TensorKind(Composite):
     def fingerprint(self, children: Sequence[Any], facts: Any, exact: bool) -> str:
         return self._base.fingerprint(children[: facts[0]], facts[1], exact)
 
+    def kept_elsewhere(self, obj: Any) -> Sequence[tuple[Any, Kind]]:
+        strided = obj.layout is sys.modules["torch"].strided
+        return [(obj, _KEPT_TENSOR), (obj.untyped_storage(), KEPT)] if strided else super().kept_elsewhere(obj)
+
     @_by_pytorch
     def reduce(self, obj: Any) -> Any:
         if not _has_memory(obj):
@@ -133,16 +138,6 @@ class TensorKind(Composite):
         (memory, gradient), (where, needs, leaf) = self._base.read_state(obj)
         state = gradient, needs and leaf, self._attributes.read(obj)
         return as_tensor, (memory, *where), state, None, None, fill_tensor
-
-
-class KeptOptimizerKind(AttributesKind):
-    """An optimizer whose state is kept elsewhere: what the user, or a class of theirs, has set on it besides."""
-
-    def __init__(self) -> None:
-        super().__init__(frozenset({CLASS, "state", "param_groups", "defaults", "step"}), compared=False)
-
-    def read(self, obj: Any) -> dict[str, Any]:
-        return {name: value for name, value in super().read(obj).items() if name[0] != "_"}
 
 
 def _where(tensor: Any) -> tuple[Any, ...]:
@@ -285,13 +280,21 @@ def make_generator(state: bytes, device: str) -> Any:
     return generator
 
 
-#: Of tensors whose memory and gradient are kept elsewhere.
-KEPT_OPTIMIZER = KeptOptimizerKind()
-KEPT_TENSOR = TensorKind(with_gradient=False)
+class OptimizerKind(AttributesKind):
+    """An optimizer: its state dict has what it knows of parameters."""
+
+    def kept_elsewhere(self, obj: Any) -> Sequence[tuple[Any, Kind]]:
+        return [(obj, _KEPT_OPTIMIZER)]
+
+
+_KEPT_TENSOR = TensorKind(with_gradient=False)
+# Before a step the harness has hooks of its own, as long as it trains.
+_KEPT_OPTIMIZER = AttributesKind(frozenset({"state", "param_groups", "_optimizer_step_pre_hooks"}))
 _ATTRIBUTES = AttributesKind()
 
 BY_NAME |= {
     "torch.Tensor": TensorKind(),
+    "torch.optim.optimizer.Optimizer": OptimizerKind(),
     # A pass over a wrapped loader begins again and steps over the batches that it has given.
     "det_native.pytorch.wrapped_loader.LoaderPass": SimpleKind(
         lambda batches: batches.__reduce__()[1][1:], held=lambda batches: batches.__reduce__()[1][:1]

@@ -33,6 +33,8 @@ _BUILT_BY_FIT = ("compiled_loss", "compiled_metrics", "_compile_loss", "_compile
 def snapshot_of(call: FitCall) -> CallSnapshot:
     """Return all that a call can reach, as it is when the call is submitted, or begins to train."""
     given: dict[str, Any] = {"model": call.model, "callbacks": call.callbacks()}
+    if getattr(call.model, "optimizer", None) is not None:
+        given["model.optimizer"] = call.model.optimizer
     for name in ("x", "validation_data"):
         data = call.arguments[name]
         if isinstance(data, tf.data.Dataset):

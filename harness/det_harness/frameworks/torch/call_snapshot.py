@@ -29,18 +29,18 @@ def _begin(context: PyTorchRunContext, frame: FrameType | None, given: Mapping[s
     context.snapshot = None
     loaders = {f"loader {number}": loader.plain for number, loader in enumerate(context.loaders)}
     try:
-        given = {"state": context.state, **given, **loaders}
+        schedulers = [wrapped.scheduler for wrapped in context.lr_schedulers]
+        objects = {"optimizers": context.optimizers, "schedulers": schedulers, "scalers": context.scalers}
+        named = {f"{name}[{number}]": each for name, of_kind in objects.items() for number, each in enumerate(of_kind)}
+        given = {"state": context.state, **given, **loaders, **named}
         context.snapshot = heap_file.snapshot_of(given, context.env, _kept_elsewhere(context), frame)
     except Exception as error:  # noqa: BLE001 (objects of users may raise anything when they are read)
         logger.warning("Variables that the training changes are not kept, as they cannot be read: %s", error)
 
 
 def _kept_elsewhere(context: PyTorchRunContext) -> Iterator[Any]:
-    """Yield what checkpoints have in files of their own."""
+    """Yield what checkpoints have in files of their own; schedulers and scalers have a few numbers, and come whole."""
     for model in context.models:
         yield from model.parameters()
         yield from model.buffers()
     yield from context.optimizers
-    for wrapped in context.lr_schedulers:
-        yield wrapped.scheduler
-    yield from context.scalers

@@ -144,8 +144,10 @@ def _check_optimizers(
                 f"The experiment's optimizer does not fit the {name}: it has groups of {there} parameters, this one of "
                 f"{here}. {_REMEDY}"
             )
-        # A state dict does not say its class, but which settings it has.
-        lacks = [setting for setting in optimizer.defaults if any(setting not in one for one in saved["param_groups"])]
+        # A state dict does not say its class, but which settings it has. Defaults that no group has are torch's own: it
+        # adds one when it puts state in place.
+        own = [name for name in optimizer.defaults if all(name in group for group in optimizer.param_groups)]
+        lacks = [setting for setting in own if any(setting not in one for one in saved["param_groups"])]
         if lacks:
             settings = ", ".join(key for key in saved["param_groups"][0] if key != "params")
             raise CheckpointError(
