@@ -81,6 +81,17 @@ class PyTorchNativeContext(PyTorchRunContext):
         if role == "cluster":
             self.device = self.loading.device = torch.device("cpu")  # nothing is trained in the kernel
 
+    def wrap_model(self, model: torch.nn.Module) -> torch.nn.Module:
+        """Move `model` to the trial's device, and make the trial checkpoint it; returns it.
+
+        See ``PyTorchTrialContext.wrap_model``. Of one that trains on the cluster, the kernel's stays on its device.
+        Gradients that a loop by hand has left are dropped: :meth:`step_optimizer` zeroes them behind a step only.
+        """
+        wrapped = super().wrap_model(model)
+        for parameter in wrapped.parameters():
+            parameter.grad = None
+        return wrapped
+
     def _move(self, model: torch.nn.Module) -> None:
         """Leave a model that trains on the cluster where it is: there the cells below use it."""
         if self.role != "cluster":

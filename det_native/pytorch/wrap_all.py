@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -45,7 +46,8 @@ def wrap_all(context: PyTorchRunContext, objects: Sequence[Any]) -> Any:
 def _way(context: PyTorchRunContext, place: int, given: Any) -> tuple[int, Callable[[Any], Any]]:
     """Return when an object is wrapped among others, and by what."""
     if isinstance(given, torch.nn.Module):
-        return 0, context.wrap_model
+        # A loop over epochs() zeroes gradients itself, as plain code does: what is left of them stays.
+        return 0, partial(PyTorchRunContext.wrap_model, context)
     if isinstance(given, torch.optim.Optimizer):
         return 1, context.wrap_optimizer
     if isinstance(given, LRScheduler):

@@ -355,6 +355,14 @@ def test_gradients_of_a_loop_by_hand_are_not_in_the_first_step() -> None:
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
+def test_gradients_of_a_loop_by_hand_stay_for_a_loop_that_zeroes_them_itself() -> None:
+    context = det.experimental.pytorch.init(local=True)
+    model = torch.nn.Linear(1, 1)
+    model(torch.ones(1, 1)).sum().backward()
+    context.wrap(model)
+    assert model.weight.grad is not None
+
+
 def test_another_optimizer_is_wrapped_between_two_trainings_but_not_in_one() -> None:
     x = torch.linspace(-1, 1, 8).reshape(-1, 1)
     loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, 2 * x + 1), batch_size=4)

@@ -16,7 +16,6 @@ from det_native.experimental.settings import (
     check_supported,
     complete_for_fit,
     has_seed,
-    left_to_fit,
     trains_on_several,
 )
 from det_native.schema.lengths import UNTOLD
@@ -183,13 +182,6 @@ WRITTEN: dict[str, dict[str, Any]] = {
     "hyperparameters.global_batch_size": {"hyperparameters": {"global_batch_size": 16}},
     "records_per_epoch": {"records_per_epoch": 10},
 }
-
-
-def test_what_nobody_has_said_is_left_to_the_call() -> None:
-    assert left_to_fit(settings()) == CALL.keys()
-    for path, written in WRITTEN.items():
-        said = {path, "records_per_epoch"} if "records_per_epoch" in written else {path}
-        assert left_to_fit(settings(written)) == CALL.keys() - said
 
 
 def test_the_call_fills_in_what_is_left_to_it() -> None:
