@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from callback_runs import Run, Trainings, equal
+from keras_generation import only_keras_2
 
 from det_native.keras.generations import NUMBER
 
@@ -133,6 +134,7 @@ class Counting(tf.keras.callbacks.Callback):
         self.model.optimizer.noted = getattr(self.model.optimizer, "noted", 0) + 1
 
 
+@only_keras_2
 def test_what_gathers_gradients_stays_with_its_process(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     training = Trainings(tmp_path, min_checkpoint_period={"batches": 12}, optimizations={"aggregation_frequency": 2})
     whole = training.native(lambda: [Counting()])
