@@ -216,12 +216,13 @@ BY_NAME |= {
         held=lambda obj: (obj.__wrapped__, *obj.__wrapped__, *obj.__wrapped__.values()),
         reduce=_reduced_wrapper,
         compared=False,
+        quiet=True,  # what it is around is compared
     ),
     "tensorflow.python.trackable.data_structures._TupleWrapper": SimpleKind(
         held=lambda obj: (obj.__wrapped__,), reduce=_reduced_wrapper
     ),
     "tensorflow.python.trackable.data_structures.ListWrapper": ListWrapperKind(),
-    "tensorflow.python.ops.stateful_random_ops.Generator": GeneratorKind(),
+    "tensorflow.python.ops.stateful_random_ops.Generator": GeneratorKind(OF_TRACKING),
     "tensorflow.python.data.ops.iterator_ops.OwnedIterator": stays("an iterator of a Dataset"),
     "tensorflow.python.ops.lookup_ops.LookupInterface": OF_PROCESS,
     "tensorflow.python.lib.io.file_io.FileIO": stays("an open file", quiet=True),
