@@ -102,8 +102,8 @@ def left_on_purpose(frame: FrameType | None) -> bool:
     return instruction != "RERAISE" and not _raises(frame, in_calls=instruction != "FOR_ITER")
 
 
-def runs_behind(frame: FrameType) -> str:
-    """Return a warning of what the notebook runs behind a loop of `frame` that was left here; empty if nothing else.
+def runs_after_loop(frame: FrameType) -> str:
+    """Return a warning where the notebook runs code after a loop of `frame` that plain code would not; else empty.
 
     The notebook has no elements for its loop: it cannot know that ``break`` or ``return`` has left it on the worker.
     """
@@ -115,15 +115,15 @@ def runs_behind(frame: FrameType) -> str:
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)]
     if any(isinstance(node, ast.Return) and _have_line([node], line) for node in nodes):
         return (
-            f"`return` in line {line} has left the loop on the worker. In the notebook the function goes on behind the "
-            "loop: use `break`, and return what is needed behind it."
+            f"`return` in line {line} has left the loop on the worker. In the notebook the function goes on after the "
+            "loop: use `break`, and return what is needed after it."
         )
     loops = [node for node in nodes if isinstance(node, ast.For | ast.While) and _have_line(node.body, line)]
     if not loops or not max(loops, key=lambda loop: loop.lineno).orelse:
         return ""
     return (
-        f"`break` in line {line} has left the loop on the worker. In the notebook the loop's `else` block runs all the "
-        "same: set a variable before `break`, and test it behind the loop."
+        f"`break` in line {line} has left the loop on the worker. In the notebook the loop's `else` block runs as "
+        "well: set a variable before `break`, and test it after the loop."
     )
 
 

@@ -119,7 +119,7 @@ def _problems(document: Document) -> list[Problem]:
     call = document.call
     if call.route.loop is None:
         return []
-    what = f"{call.kind}() stands in a loop (line {call.route.loop}): a document is sent as one experiment."
+    what = f"{call.kind}() is in a loop (line {call.route.loop}): a document is sent as one experiment."
     remedy = "Take it out of the loop, let a searcher vary the hyperparameters, or run the cell itself."
     return [Problem(f"{document.label(call.owner)}, line {call.node.lineno}", what, remedy)]
 

@@ -168,7 +168,7 @@ def test_break_ends_the_training_there_and_counts_an_epoch_that_was_used(tmp_pat
     assert len(run.training("loss")) == 3
 
 
-def test_what_a_notebook_runs_behind_a_loop_that_was_left_is_said(tmp_path: Path) -> None:
+def test_code_that_a_notebook_runs_after_a_loop_that_was_left_is_named(tmp_path: Path) -> None:
     """It has no epochs for its loop, and cannot know how the worker has left it."""
 
     def returning(run: EpochsRun) -> int:
@@ -203,7 +203,7 @@ def test_what_a_notebook_runs_behind_a_loop_that_was_left_is_said(tmp_path: Path
 
     told = [EpochsRun(tmp_path / f.__name__, epochs=9).run(f).reporter.told for f in (returning, searching, plain)]
     assert "`return` in line" in told[0]
-    assert "`else` block runs all the same" in told[1]
+    assert "`else` block runs as well" in told[1]
     assert told[2] is None
 
 

@@ -16,7 +16,7 @@ from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from det_harness.trial.after_training import weights_in
-from det_native.callsite import left_on_purpose, place_in, runs_behind
+from det_native.callsite import left_on_purpose, place_in, runs_after_loop
 from det_native.errors import ArgumentError, CheckpointError, TrialDefinitionError, UnsupportedFeatureError
 from det_native.frameworks import framework_taking, get_framework, trial_class_titles
 from det_native.past_history import PastHistory
@@ -69,9 +69,9 @@ class LoopController:
             self.left_at = place_in(self._asker)
         return self._left
 
-    def _warn_of_what_runs_behind(self, services: Services) -> None:
-        """Say what the notebook runs behind the loop that was left, though plain code would not."""
-        warning = runs_behind(self._asker) if self._asker is not None and not services.communicator.rank else ""
+    def _warn_of_code_after_loop(self, services: Services) -> None:
+        """Warn where the notebook runs code after the loop that plain code would not run."""
+        warning = runs_after_loop(self._asker) if self._asker is not None and not services.communicator.rank else ""
         if warning:
             services.reporter.warning(warning)
 

@@ -68,7 +68,7 @@ class TorchLoopController(LoopController):
                             if not self._leaves():
                                 raise
                             if self._call.context.role == "worker":
-                                self._warn_of_what_runs_behind(self._training.services)
+                                self._warn_of_code_after_loop(self._training.services)
                         del batch
                         self._after_batch()
                 outcome = self._training.driver.finish()

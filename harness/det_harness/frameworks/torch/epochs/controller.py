@@ -80,7 +80,7 @@ class EpochsController(LoopController):
                             if not self._leaves():
                                 raise
                             if context.role == "worker":
-                                self._warn_of_what_runs_behind(self._training.services)
+                                self._warn_of_code_after_loop(self._training.services)
                         self._after_epoch()
                 outcome = training.driver.finish()
         self.outcome = outcome
