@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import types
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -303,7 +305,11 @@ class Table:
         labels, children, facts = alike
         kind, obj = snapshot.kinds[number], snapshot.objects[number]
         into.both(f"{len(children)} {_code_of(obj)}")
-        self._content(kind, obj, facts, snapshot.facts[number], self._numbers_of(number), into)
+        seen = kind.seen_by(obj, snapshot.objects[snapshot.parents[number]])
+        if seen is not None and self._holders[id(obj)] == 1:
+            self._described(seen, into)
+        else:
+            self._content(kind, obj, facts, snapshot.facts[number], self._numbers_of(number), into)
         for part in kind.described(obj):
             self._described(part, into)
         if not kind.is_ordered:
@@ -322,6 +328,11 @@ class Table:
                 into.both(f"{child.__module__}.{child.__qualname__}")
             else:
                 self._link(number, label, child, links)
+
+    @functools.cached_property
+    def _holders(self) -> Counter[int]:
+        """How often each object is held by others."""
+        return Counter(id(child) for children in self.snapshot.children for child in children)
 
     def _plain_row(self, values: Sequence[Any], into: Fingerprint) -> bool:
         """Take a list of plain values in one step, if it is one."""

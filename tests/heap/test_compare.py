@@ -133,6 +133,19 @@ def test_a_number_of_numpy_is_compared_wherever_it_is(number: Any, wrap: Any) ->
     assert _differing({"x": [*many, wrap(number(2))]}, {"x": [*many, wrap(number(3))]})
 
 
+def test_memory_that_no_tensor_shows_does_not_count() -> None:
+    """PyTorch leaves there what was in it: the result of ``mse_loss()`` has room for all squares."""
+
+    def results(*, hidden: float, shown: float = 1.0) -> dict[str, Any]:
+        memory = torch.tensor([shown, hidden, hidden])
+        return {"x": {"loss": memory[0]}}
+
+    assert not _differing(results(hidden=2.0), results(hidden=3.0))
+    assert _differing(results(hidden=2.0), results(hidden=2.0, shown=4.0))
+    both = [{"x": [memory[0], memory]} for memory in (torch.tensor([1.0, 2.0]), torch.tensor([1.0, 3.0]))]
+    assert _differing(*both)
+
+
 def test_large_arrays_are_seen_in_their_whole_length() -> None:
     large = np.zeros(5_000_000)
     before = Table({"x": large})

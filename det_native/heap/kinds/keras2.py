@@ -47,6 +47,8 @@ _OF_ITS_USE = frozenset(
         *("input_names", "output_names", "_output_names", "_feed_input_names", "_feed_output_names", "_network_nodes"),
         *("_call_result", "_saved_model_inputs_spec", "_auto_config"),
         *("_saved_model_arg_spec", "_feed_input_shapes", "_layout_map"),
+        # In which models a layer is used; how it is connected in one, the model's own nodes say.
+        *("_inbound_nodes_value", "_outbound_nodes_value"),
         *("_inferred_input_shape", "_has_explicit_input_shape", "_created_nodes", "_name_scope_on_declaration"),
         *("_auto_get_config", "_path", "_parent_path", "_tracked"),
     ]

@@ -215,6 +215,14 @@ class MemoryKind(Kind):
             numbers = numbers.float()
         return None if numbers is None else numbers.numpy()
 
+    @_by_pytorch
+    def seen_by(self, obj: Any, holder: Any) -> Any:
+        torch = sys.modules["torch"]
+        if not issubclass(type(holder), torch.Tensor) or holder.nbytes >= obj.nbytes():
+            return None
+        part = holder.detach().resolve_conj().resolve_neg().cpu()
+        return (part.float() if part.dtype is torch.bfloat16 else part).numpy()
+
     def content(self, obj: Any, before: Any, now: Any) -> Any:
         return changed_blocks(_bytes(obj), before[1] if before and before[0] == now[0] else (), now[1])
 
