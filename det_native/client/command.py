@@ -32,14 +32,15 @@ from det_native.client.log_options import LogOptions, takes_log_options
 from det_native.client.master_commands import master as master_group
 from det_native.client.model_commands import model as model_group
 from det_native.client.node_commands import nodes as nodes_command
+from det_native.client.notebook_commands import experiment_notebook
+from det_native.client.notebook_commands import notebook as notebook_group
+from det_native.client.notebook_commands import submit as submit_command
 from det_native.client.notify_commands import notify as notify_group
 from det_native.client.open_command import open_page as open_command
 from det_native.client.output import Output, takes_output_options
 from det_native.client.remote.target import is_ssh
 from det_native.client.run_names import EXPERIMENT, TRIAL
-from det_native.client.schedule_commands import notebook as notebook_group
 from det_native.client.schedule_commands import schedule as schedule_group
-from det_native.client.schedule_commands import submit as submit_command
 from det_native.client.share_commands import change as set_group
 from det_native.client.space_commands import space as space_command
 from det_native.client.space_commands import space_line
@@ -334,6 +335,7 @@ for _command in (
     experiment.add_command(_command)
 cli.add_command(up_command)
 cli.add_command(submit_command)
+experiment.add_command(experiment_notebook)
 cli.add_command(nodes_command)
 experiment.add_command(download_experiment)
 trial_group.add_command(download_trial)

@@ -1,152 +1,127 @@
-"""A notebook's file, submitted from the command line: as the button of JupyterLab does, without a kernel."""
+"""Submits a notebook's file: runs it in a fresh kernel of this machine, now, at a time, or again and again."""
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
-from typing import Any
-from zoneinfo import ZoneInfo
 
-from pydantic import ValidationError
+from det_native.client.connect import connect, named_master
+from det_native.client.remote.target import is_ssh
+from det_native.client.session import Session
+from det_native.client.timing import timing_of
+from det_native.errors import ArgumentError
+from det_native.schema import routes
+from det_native.schema.home import Home
+from det_native.schema.notebook_runs import LIMIT_SECONDS, NotebookRun, RunRequest
+from det_native.schema.schedules import Schedule, ScheduleCreate
 
-from det_native.errors import ArgumentError, Problem, ProblemsError
-from det_native.schema.schedules import Timing
 
-_PROGRAM = "det_native.experimental.document"
-
-
-def submit_notebook(
+def request_of(
     path: Path,
-    master: str | None,
+    master: str | None = None,
+    *,
+    parameters: tuple[str, ...] = (),
+    kernel: str = "",
+    place: str | None = None,
+    slots: int | None = None,
+    is_test: bool = False,
+    limit: str | None = None,
+    beside: bool = False,
+) -> RunRequest:
+    """Return the request for a run of a notebook.
+
+    Raises
+    ------
+    ArgumentError
+        If a parameter or the limit cannot be read.
+    """
+    from det_native.notebook_runs.parameters import parse_parameters
+
+    return RunRequest(
+        path=str(path.absolute()),
+        kernel=kernel,
+        parameters=parse_parameters(parameters),
+        place=place or "",
+        slots=slots,
+        test=is_test,
+        limit_seconds=_seconds(limit),
+        beside=beside,
+        master=named_master(master) or "",
+    )
+
+
+def submit_notebook(request: RunRequest) -> NotebookRun:
+    """Begin a run of a notebook, and return it at once.
+
+    Raises
+    ------
+    ArgumentError
+        If the notebook, its kernel or a parameter cannot be used.
+    """
+    from det_native.notebook_runs.start import start_run
+
+    return start_run(request, Home.default())
+
+
+def schedule_notebook(
+    request: RunRequest,
     *,
     at: str | None = None,
     every: str | None = None,
     timezone: str | None = None,
     name: str = "",
     overlap: bool = False,
-    call: int | None = None,
-    slots: int | None = None,
-    is_test: bool = False,
     now: datetime | None = None,
-) -> str:
-    """Submit a notebook, or have the master do it later; return a sentence that says so.
+) -> Schedule:
+    """Have the master of this machine run a notebook at a time, or again and again.
 
-    The program is taken as it is now: what is changed in the notebook afterwards does not change the schedule.
+    The notebook is taken as its file is now; what changes in it afterwards does not change the schedule.
 
     Raises
     ------
     ArgumentError
-        If the file is no notebook, or the time none.
-    ProblemsError
-        If the notebook cannot be sent.
+        If the time, the notebook, its kernel or a parameter cannot be used.
     """
-    if (timezone or overlap) and at is None and every is None:
-        raise ArgumentError("--timezone and --overlap go with --at or --every.")
-    request: dict[str, Any] = {
-        "path": str(path.absolute()),
-        "cells": cells_of(path),
-        "call": None if call is None else call - 1,
-        "slots": slots,
-        "test": is_test,
-    }
-    if at is not None or every is not None:
-        timing = timing_of(at, every, timezone, now)
-        request["schedule"] = {
-            "name": name or path.stem,
-            "timing": timing.model_dump(mode="json"),
-            "overlap": overlap,
-        }
-    answer = _run(request, path.absolute().parent, master)
-    if "schedule" in answer:
-        made = answer["schedule"]
-        return (
-            f"Schedule {made['id']} ({made['name']}) submits it next at {made['next']}. `det schedule list` shows it."
+    import nbformat
+
+    from det_native.notebook_runs.start import check_request
+
+    timing = timing_of(at, every, timezone, now)
+    notebook, kernel = check_request(request.model_copy(update={"parameters": {}}))
+    check_request(request)
+    if request.master and not is_ssh(request.master) and os.environ.get("DET_TOKEN"):
+        raise ArgumentError(
+            "A schedule keeps no tokens, and DET_TOKEN opens this master: name it as ssh://user@host, or schedule the "
+            "notebook on its machine."
         )
-    return f"Experiment {answer['experiment']['id']} is submitted."
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    kept = request.model_copy(update={"content": nbformat.writes(notebook), "kernel": kernel})
+    body = ScheduleCreate(name=name or Path(request.path).stem, timing=timing, request=kept, overlap=overlap)
+    return _here().call(routes.CREATE_SCHEDULE, body)
 
 
-def cells_of(path: Path) -> list[dict[str, Any]]:
-    """Return the code cells of a notebook's file.
-
-    Raises
-    ------
-    ArgumentError
-        If it is no notebook.
-    """
+def _here() -> Session:
+    """Return a session with the master of this machine, whichever is named for experiments."""
+    names = ("DET_MASTER", "DET_MASTER_ADDR")
+    kept = {name: os.environ.pop(name) for name in names if name in os.environ}
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        cells = [cell for cell in content["cells"] if cell["cell_type"] == "code"]
-        return [
-            {
-                "id": str(cell.get("id") or f"cell-{number}"),
-                "source": "".join(cell["source"]),
-                "execution_count": None,  # nothing has run: cells are named by their place
-                "executed": None,
-                "tags": list(cell.get("metadata", {}).get("tags", [])),
-            }
-            for number, cell in enumerate(cells, 1)
-        ]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ArgumentError(f"{path} is no notebook of format 4 (.ipynb): {type(error).__name__}.") from error
+        return connect(None)
+    finally:
+        os.environ.update(kept)
 
 
-def timing_of(at: str | None, every: str | None, timezone: str | None, now: datetime | None = None) -> Timing:
-    """Return when to submit.
+def _seconds(limit: str | None) -> float:
+    if limit is None:
+        return LIMIT_SECONDS
+    from det_native.schema.schedules import interval_of
 
-    Raises
-    ------
-    ArgumentError
-        If it is no time.
-    """
-    if at is not None and every is not None:
-        raise ArgumentError("--at and --every exclude each other.")
     try:
-        if at is None:
-            return Timing(every=every, timezone=timezone)
-        Timing(every="1h", timezone=timezone)  # the zone is one
-        return Timing(at=_moment(at, timezone, now), timezone=timezone)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise ArgumentError(f"{first['msg'].removeprefix('Value error, ')}.") from error
-
-
-def _moment(text: str, timezone: str | None, now: datetime | None) -> datetime:
-    zone = ZoneInfo(timezone) if timezone else None
-    present = (now or datetime.now().astimezone()).astimezone(zone)
-    try:
-        if len(text.strip()) <= len("00:00"):
-            hour, _, minute = text.strip().partition(":")
-            found = present.replace(hour=int(hour), minute=int(minute), second=0, microsecond=0)
-            return found if found > present else found + timedelta(days=1)
-        found = datetime.fromisoformat(text.strip())
+        interval = interval_of(limit)
     except ValueError:
-        raise ArgumentError(f'--at: {text!r} is no time; write "22:00" or "2030-01-31 03:00".') from None
-    if found.tzinfo is None:
-        found = found.replace(tzinfo=zone) if zone is not None else found.astimezone()
-    if found <= present:
-        raise ArgumentError(f"--at: {text!r} has passed; it is {present.isoformat(timespec='minutes')}.")
-    return found
-
-
-def _run(request: dict[str, Any], folder: Path, master: str | None) -> dict[str, Any]:
-    environment = {**os.environ, **({"DET_MASTER": master} if master else {})}
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", _PROGRAM, "submit"],
-        input=json.dumps(request),
-        stdout=subprocess.PIPE,
-        text=True,
-        cwd=folder,
-        env=environment,
-        check=False,
-    )
-    try:
-        answer: dict[str, Any] = json.loads(done.stdout)
-    except ValueError:
-        raise ArgumentError(f"The notebook cannot be looked at: that ended with status {done.returncode}.") from None
-    if not answer.get("ok"):
-        raise ProblemsError(str(answer.get("error")), [Problem(**found) for found in answer.get("problems", [])])
-    return answer
+        interval = None
+    if interval is None:
+        raise ArgumentError(f'--limit: invalid duration {limit!r}: write "30min", "12h" or "2d".')
+    return interval.total_seconds()

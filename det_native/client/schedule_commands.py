@@ -1,17 +1,14 @@
-"""``det schedule``, ``det submit`` and ``det notebook submit``: experiments that are submitted now, later, or again."""
+"""``det schedule``: notebooks that are run at a time, or again and again."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from det_native.client.output import Output, takes_output_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from det_native.schema.schedules import Schedule
 
 _NUMBER = click.IntRange(min=1)
@@ -19,11 +16,11 @@ _NUMBER = click.IntRange(min=1)
 
 @click.group()
 def schedule() -> None:
-    """Look after experiments that are submitted at a time, or again and again."""
+    """Look after notebooks that are run at a time, or again and again."""
 
 
 @schedule.command("list")
-@click.option("--all", "everything", is_flag=True, help="Also those that submit nothing more.")
+@click.option("--all", "everything", is_flag=True, help="Also those that have ended.")
 @takes_output_options
 @click.pass_context
 def list_schedules(context: click.Context, /, *, everything: bool, output: Output) -> None:
@@ -33,13 +30,13 @@ def list_schedules(context: click.Context, /, *, everything: bool, output: Outpu
 
     session = connect(context.obj, start=False)
     found = session.call(routes.LIST_SCHEDULES, all=everything)
-    head = ("id", "name", "state", "when", "next", "submitted", "last")
+    head = ("id", "name", "state", "when", "next", "runs", "last run")
     rows = [
-        (one.id, one.name, one.state.lower(), one.timing.text, one.next or "", one.submitted, one.last_experiment or "")
+        (one.id, one.name, one.state.lower(), one.timing.text, one.next or "", one.submitted, one.last_run or "")
         for one in found
     ]
     data = [one.model_dump(mode="json") for one in found]
-    output.table(head, rows, data, empty="Nothing is scheduled. `det submit NOTEBOOK --every 1d` schedules something.")
+    output.table(head, rows, data, empty="Nothing is scheduled. `det submit NOTEBOOK --every 1d` schedules a notebook.")
 
 
 @schedule.command("describe")
@@ -58,11 +55,12 @@ def describe_schedule(context: click.Context, /, *, number: int, output: Output)
 def _facts(found: Schedule) -> list[tuple[str, object]]:
     return [
         ("schedule", f"{found.id}{f' ({found.name})' if found.name else ''}"),
+        ("notebook", found.path),
         ("state", found.state.lower()),
         ("when", found.timing.text),
         ("next", found.next or "never"),
-        ("submitted", found.submitted),
-        ("last experiment", found.last_experiment or "none"),
+        ("runs begun", found.submitted),
+        ("last run", found.last_run or "none"),
         *([("note", found.error)] if found.error else []),
     ]
 
@@ -80,7 +78,7 @@ def _changed(context: click.Context, number: int, verb: str) -> None:
 @click.argument("number", metavar="ID", type=_NUMBER)
 @click.pass_context
 def cancel_schedule(context: click.Context, /, *, number: int) -> None:
-    """Have a schedule submit nothing more; what it has submitted goes on."""
+    """Have a schedule begin no more runs; those that go on are not stopped."""
     _changed(context, number, "cancel")
 
 
@@ -88,7 +86,7 @@ def cancel_schedule(context: click.Context, /, *, number: int) -> None:
 @click.argument("number", metavar="ID", type=_NUMBER)
 @click.pass_context
 def pause_schedule(context: click.Context, /, *, number: int) -> None:
-    """Have a schedule submit nothing until it is resumed."""
+    """Have a schedule begin no runs until it is resumed."""
     _changed(context, number, "pause")
 
 
@@ -96,48 +94,5 @@ def pause_schedule(context: click.Context, /, *, number: int) -> None:
 @click.argument("number", metavar="ID", type=_NUMBER)
 @click.pass_context
 def resume_schedule(context: click.Context, /, *, number: int) -> None:
-    """Have a paused schedule submit again, from its next time on."""
+    """Have a paused schedule begin runs again, from its next time on."""
     _changed(context, number, "resume")
-
-
-def _submit_options(command: Callable[..., None]) -> Callable[..., None]:
-    options = (
-        click.argument("path", metavar="NOTEBOOK", type=click.Path(exists=True, dir_okay=False, path_type=Path)),
-        click.option("--at", metavar="TIME", help='Submit it then: "22:00", "2030-01-31 03:00".'),
-        click.option("--every", metavar="SPEC", help='Submit it again and again: "12h", "1d", "0 3 * * *".'),
-        click.option("--timezone", metavar="ZONE", help="In which --at and --every count, such as Europe/Zurich."),
-        click.option("--name", default="", help="What the schedule is called; the notebook's name by default."),
-        click.option("--overlap", is_flag=True, help="Submit although the experiment before still goes on."),
-        click.option("--call", type=click.IntRange(min=1), metavar="N", help="Its N-th training call; else the last."),
-        click.option("--slots", type=click.IntRange(min=1), metavar="N", help="Slots of each trial."),
-        click.option("--test", "is_test", is_flag=True, help="One minimal loop only."),
-        click.pass_context,
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-def _submit(context: click.Context, /, *, path: Path, **options: Any) -> None:
-    from det_native.client.notebook_submit import submit_notebook
-
-    click.echo(submit_notebook(path, context.obj, **options))
-
-
-@click.command("submit")
-@_submit_options
-def submit(context: click.Context, /, *, path: Path, **options: Any) -> None:
-    """Submit the training call of a notebook as its file is, now, at a time, or again and again."""
-    _submit(context, path=path, **options)
-
-
-@click.group()
-def notebook() -> None:
-    """Submit notebooks from the command line."""
-
-
-@notebook.command("submit")
-@_submit_options
-def submit_file(context: click.Context, /, *, path: Path, **options: Any) -> None:
-    """Submit the training call of a notebook as its file is, now, at a time, or again and again."""
-    _submit(context, path=path, **options)

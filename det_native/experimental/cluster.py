@@ -34,7 +34,6 @@ from det_native.display.text import title_of
 from det_native.errors import BundleCheckError, DetError, MasterUnreachableError, NotFoundError, Problem
 from det_native.experimental.origin import Origin
 from det_native.experimental.proof import NotedInputs, proof_of
-from det_native.experimental.scheduled import Scheduled, schedule_instead
 from det_native.experimental.settings import Settings, complete_for_fit
 from det_native.experimental.worker_environment import fit_to_workers
 from det_native.frameworks import get_framework, resolve
@@ -111,7 +110,7 @@ def submit(
     here = master_name(settings)
     capture.history.earlier = [one for one in capture.history.earlier if one.master == here]
     config = config.with_variables(_variables_here(framework))
-    experiment = send_capture(capture, config, framework, settings, origin.answers.idempotency_key)
+    experiment = send_capture(capture, config, framework, settings)
     if payload is not None and origin.has_code:  # else nothing in this process reads what is written
         model_dir = getattr(getattr(payload, "estimator", None), "model_dir", None)
         note_result(experiment, payload, FilesOfCall(begun, model_dir or ""), running_execution())
@@ -134,13 +133,8 @@ def _variables_here(framework: Framework) -> dict[str, str]:
         return {name: os.environ[name] for name in description.deciding_variables if name in os.environ}
 
 
-def send_capture(
-    capture: Capture, config: ExperimentConfig, framework: Framework, settings: Settings, key: str | None = None
-) -> Experiment:
-    """Send what was captured, have it checked, and create its experiment; see :func:`submit`.
-
-    Two that are sent under the same `key` are one.
-    """
+def send_capture(capture: Capture, config: ExperimentConfig, framework: Framework, settings: Settings) -> Experiment:
+    """Send what was captured, have it checked, and create its experiment; see :func:`submit`."""
     stored = stored_at(settings.master_url)
     bundle = assemble(
         capture,
@@ -157,9 +151,7 @@ def send_capture(
         fitted = fit_to_workers(session, bundle, capture.packages, config.environment.packages)
         bundle = fitted.bundle
         shown.add(fitted.rows, fitted.warnings)
-        detail = send(session, config, bundle, shown, test=settings.place.test, key=key)
-    except Scheduled:
-        raise
+        detail = send(session, config, bundle, shown, test=settings.place.test)
     except BaseException:
         shown.failed("It ended here; the error says why.")
         raise
@@ -210,18 +202,18 @@ def _contents(bundle: Bundle) -> str:
 
 
 def send(
-    session: Session, config: ExperimentConfig, bundle: Bundle, shown: ShownReport, *, test: bool, key: str | None
+    session: Session, config: ExperimentConfig, bundle: Bundle, shown: ShownReport, *, test: bool
 ) -> rest.Experiment:
     """Send a program with its configuration, and once more if the master has lost what it had a moment ago."""
     try:
-        return _send(session, config, bundle, shown, test=test, key=key)
+        return _send(session, config, bundle, shown, test=test)
     except NotFoundError:
         forget_bundle(session, bundle.manifest.id)
-        return _send(session, config, bundle, shown, test=test, key=key)
+        return _send(session, config, bundle, shown, test=test)
 
 
 def _send(
-    session: Session, config: ExperimentConfig, bundle: Bundle, shown: ShownReport, *, test: bool, key: str | None
+    session: Session, config: ExperimentConfig, bundle: Bundle, shown: ShownReport, *, test: bool
 ) -> rest.Experiment:
     shown.say("Sending what the master does not have yet ...")
     created = upload_bundle(session, bundle)
@@ -231,7 +223,7 @@ def _send(
         shown.say("Checking it in a fresh process ...")
         _check(session, created.id)
         note_checked(session, created.id)
-    return _create(session, config, created.id, bundle, test=test, key=key)
+    return _create(session, config, created.id, bundle, test=test)
 
 
 def _check(session: Session, bundle_id: str) -> None:
@@ -253,7 +245,7 @@ def _check(session: Session, bundle_id: str) -> None:
 
 
 def _create(
-    session: Session, config: ExperimentConfig, bundle_id: str, bundle: Bundle, *, test: bool, key: str | None
+    session: Session, config: ExperimentConfig, bundle_id: str, bundle: Bundle, *, test: bool
 ) -> rest.Experiment:
     body = rest.ExperimentCreate(
         protocol=PROTOCOL,
@@ -262,8 +254,7 @@ def _create(
         report=[rest.CaptureRow.model_validate(row.model_dump()) for row in bundle.report],
         test=test,
     )
-    schedule_instead(session, body)
-    return session.call(routes.CREATE_EXPERIMENT, body, key=key or uuid4().hex)
+    return session.call(routes.CREATE_EXPERIMENT, body, key=uuid4().hex)
 
 
 def _sample(config: ExperimentConfig) -> dict[str, Any]:

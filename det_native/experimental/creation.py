@@ -13,8 +13,8 @@ from det_native.client.arguments import Show
 from det_native.client.handles import Experiment
 from det_native.errors import ArgumentError, of_the_users
 from det_native.experimental.arguments import Mode, any_documented_order
+from det_native.experimental.choice import choice
 from det_native.experimental.directory import working_directory
-from det_native.experimental.document_place import answers
 from det_native.experimental.origin import Origin
 from det_native.experimental.scripts import check_launcher
 from det_native.experimental.settings import ConfigInput, Settings, check_settings, check_supported
@@ -81,9 +81,6 @@ def create(
         return handle
     record = note_call("create")
     working_directory.leave()
-    other: Experiment | None = answers().stand_in(record)
-    if other is not None:
-        return other
     settings = check_settings(config, mode, local, test, context_dir, command, master_url, values, include, show)
     try:
         return train_class(entrypoint_of(settings) if trial_def is None else trial_def, settings, Origin(record))
@@ -120,10 +117,10 @@ def train_class(named: type[Trial] | str, settings: Settings, origin: Origin) ->
     if settings.place.local:
         from det_native.experimental.local.calls import create_here
 
-        return origin.answers.done(create_here(trial_class, framework, loaded, settings, origin))
+        return choice().note(create_here(trial_class, framework, loaded, settings, origin))
     from det_native.experimental.cluster import submit
 
-    experiment: Experiment = origin.answers.done(submit("create", trial_class, loaded, framework, settings, origin))
+    experiment: Experiment = choice().note(submit("create", trial_class, loaded, framework, settings, origin))
     return experiment
 
 

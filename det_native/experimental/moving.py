@@ -44,7 +44,7 @@ def move(source: Source, experiment_id: int | str, place: str, config: Any, mast
         shown = show_report(bundle.report)
         shown.say("Asking the master ...")
         session = connect(master_url, framework=detail.framework)
-        made = send(session, loaded, bundle, shown, test=False, key=None)
+        made = send(session, loaded, bundle, shown, test=False)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     moved = Experiment(HttpSource(session), made.id)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from det_native.capture.log import CallRecord
-from det_native.experimental.document_place import AsWritten, answers
 from det_native.schema.manifests import CallKind, Framework
 
 if TYPE_CHECKING:
@@ -32,8 +31,6 @@ class Origin:
         What the notebook's variables held then.
     streams : bytes
         States of the streams of random numbers as it left them, encoded; empty where they are not known.
-    answers : AsWritten
-        What the front end's dialog says of the call.
     has_code : bool
         Code of the user's makes the call and goes on after it. The command line's calls have none.
     """
@@ -44,7 +41,6 @@ class Origin:
     init: CallRecord | None = None
     early: EarlyContents | None = None
     streams: bytes = b""
-    answers: AsWritten = field(default_factory=answers)
 
     def why_no_program(self) -> str:
         """Return why there is no code to capture; empty where there is."""

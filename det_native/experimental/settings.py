@@ -11,8 +11,8 @@ from typing import Any
 from det_native.client.arguments import Show, checked_show
 from det_native.errors import ArgumentError, UnsupportedFeatureError
 from det_native.experimental.arguments import Mode, Place, resolve
+from det_native.experimental.choice import choice
 from det_native.experimental.directory import working_directory
-from det_native.experimental.document_place import answers
 from det_native.frameworks import get_framework
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.effects import refuse_unsupported
@@ -96,12 +96,12 @@ def check_settings(
             "local=True and wait=False contradict each other: a local run trains in this process, which has its result "
             "when the call returns. Leave one of them out."
         )
-    place = answers().place(resolved)
+    place = choice().place(resolved)
     folder = _context_dir(context_dir)
     if master_url is not None and not isinstance(master_url, str):
         raise ArgumentError(f"master_url must be text such as 'http://localhost:8080', not {master_url!r}.")
     return Settings(
-        config=answers().configuration(_snapshot(config)),
+        config=choice().configuration(_snapshot(config)),
         place=place,
         context_dir=folder,
         command=_command(command, folder),

@@ -29,13 +29,14 @@ from det_native.master.flow.checks import Checks
 from det_native.master.flow.cleaning import Cleaner
 from det_native.master.flow.collector import Collector
 from det_native.master.flow.context import Context
-from det_native.master.flow.creation import Forked, Idempotency, check, create
+from det_native.master.flow.creation import Forked, Idempotency, create
 from det_native.master.flow.deletion import Deletions
 from det_native.master.flow.experiments import Experiments
 from det_native.master.flow.jobs import usable_here, worker_kind
 from det_native.master.flow.known import KnownBundles
 from det_native.master.flow.left_files import LeftFiles
 from det_native.master.flow.messages import Messages
+from det_native.master.flow.notebook_runs import KeptNotebooks, NotebookRuns
 from det_native.master.flow.places import Places
 from det_native.master.flow.runs import Runs
 from det_native.master.flow.schedules import Schedules
@@ -178,9 +179,9 @@ class Service:
         self.schedules = Schedules(
             self.database,
             OWNER,
-            self.create_experiment,
-            self._check_experiment,
+            NotebookRuns(places.home),
         )
+        self.notebooks = KeptNotebooks(self.database, self.blobs, self.guard)
         self.files_left = LeftFiles(self._context, self.blobs, self.collector.submit)
         self.outage = Outage(places.home, self.database, self._tell_outage)
         self.database.on_fault = lambda: self._thread.post(self.outage.look)
@@ -454,12 +455,6 @@ class Service:
             logger.info("experiment %d submitted: %s%r", experiment.id, kind, experiment.name)
             self._thread.post(partial(self._begin, experiment.id))
         return experiment
-
-    def _check_experiment(self, owner: str, body: rest.ExperimentCreate) -> None:
-        """Raise what :meth:`create_experiment` would now."""
-        with self.database.read() as connection:
-            self._bundles.kind_of(connection, body.bundle_id)
-        check(self._context, owner, body)
 
     def kill_experiment(self, owner: str, experiment_id: int) -> Future[rest.Experiment]:
         """End an experiment now."""

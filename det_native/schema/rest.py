@@ -268,11 +268,13 @@ class Experiment(Answer):
 class ExperimentDetail(Experiment):
     """An experiment with its capture report. `devices` has the model and memory of the GPUs of its master, by slot.
 
-    `notes` are Markdown that people have written of it.
+    `notes` are Markdown that people have written of it. `notebook` is the hash of the executed notebook whose
+    cell began it; None where a cell of an open kernel or a script did.
     """
 
     report: list[CaptureRow] = Field(default_factory=list)
     notes: str = ""
+    notebook: str | None = None
     devices: dict[str, str] = Field(default_factory=dict)
 
 

@@ -331,6 +331,11 @@ CHANGE_EXPERIMENT = _send(
     "may make room, or get some.")
 KILL_EXPERIMENT = _call("POST /experiments/{experiment_id}/kill", rest.Experiment, FRONT_END, repeatable=True,
     doc="End an experiment now, without a checkpoint; its trials become CANCELED.")
+KEEP_NOTEBOOK = _make(
+    "PUT /experiments/{experiment_id}/notebook", cast(Any, bytes), rest.Experiment, USER, (400,), repeatable=True,
+    body_limit=PACK_LIMIT, doc="Keep the executed notebook whose training call began an experiment.")
+GET_NOTEBOOK = _call("GET /experiments/{experiment_id}/notebook", bytes, FRONT_END,
+    doc="Return the executed notebook whose training call began an experiment, as far as it had come.")
 STOP_EXPERIMENT = _call("POST /experiments/{experiment_id}/stop", rest.Experiment, FRONT_END, repeatable=True,
     doc="End an experiment: its workers checkpoint first; its trials become CANCELED.")
 PAUSE_EXPERIMENT = _call("POST /experiments/{experiment_id}/pause", rest.Experiment, FRONT_END, 409, repeatable=True,

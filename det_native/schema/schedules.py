@@ -1,16 +1,16 @@
-"""Bodies of the routes under ``/schedules``, and when a schedule submits."""
+"""Bodies of the routes under ``/schedules``, and when a schedule runs its notebook."""
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Any, Self
+from typing import Self
 from zoneinfo import ZoneInfo
 
 from pydantic import Field, field_validator, model_validator
 
 from det_native.schema.bodies import Answer, Sent
-from det_native.schema.rest import ExperimentCreate
+from det_native.schema.notebook_runs import RunRequest
 
 _EVERY = re.compile(r"(\d+)\s*(min|m|h|d|w)", re.IGNORECASE)
 _SECONDS = {"min": 60, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
@@ -86,30 +86,31 @@ class Timing(Sent):
 
 
 class ScheduleCreate(Sent):
-    """Body of ``POST /schedules``; `overlap` lets it submit while its last experiment goes on."""
+    """Body of ``POST /schedules``; `overlap` lets it run the notebook while its last run goes on."""
 
     name: str = Field(default="", max_length=200)
     timing: Timing
-    body: ExperimentCreate
+    request: RunRequest
     overlap: bool = False
 
 
 class Schedule(Answer):
-    """Experiments that are submitted at a time, or again and again.
+    """A notebook that is run at a time, or again and again.
 
     Attributes
     ----------
     state : str
-        ACTIVE, PAUSED, COMPLETED (it submits nothing more) or CANCELED.
+        ACTIVE, PAUSED, COMPLETED (it begins nothing more) or CANCELED.
     next : str or None
-        When it submits next.
+        When it begins the next run.
     submitted : int
-        How many experiments it has submitted.
-    last_experiment : int or None
+        How many runs it has begun.
+    last_run : int or None
+        Number of its last notebook run.
     error : str
-        Why the last time nothing was submitted; empty if something was.
-    config : dict
-        Of the experiments.
+        Why no run began the last time; empty if one did.
+    path : str
+        Of the notebook.
     """
 
     id: int
@@ -119,11 +120,11 @@ class Schedule(Answer):
     overlap: bool = False
     next: str | None
     submitted: int
-    last_experiment: int | None
+    last_run: int | None
     error: str
     created: str
     ended: str | None
-    config: dict[str, Any]
+    path: str = ""
 
 
 def utc(moment: datetime) -> str:

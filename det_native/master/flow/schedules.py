@@ -1,4 +1,4 @@
-"""Experiments are submitted at a time, or again and again, by schedules.
+"""Notebooks are run at a time, or again and again, by schedules.
 
 APScheduler's triggers say when. A time that passes while no master runs is made up for when the next one starts, once,
 if that is soon enough (:data:`GRACE`); else it is left out, which the schedule says.
@@ -6,21 +6,19 @@ if that is soon enough (:data:`GRACE`); else it is left out, which the schedule 
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 from zoneinfo import ZoneInfo
 
 from sqlalchemy.exc import OperationalError
 
-from det_native.errors import ArgumentError, DetError, MissingDependencyError, NotFoundError, RequestError
-from det_native.master.flow.creation import Idempotency
-from det_native.master.store import experiments, schedules, secrets
+from det_native.errors import ArgumentError, DetError, MissingDependencyError, RequestError
+from det_native.master.store import schedules
 from det_native.master.store.database import Database
-from det_native.schema import rest
+from det_native.schema.notebook_runs import NotebookRun, RunRequest
 from det_native.schema.schedules import Schedule, ScheduleCreate, Timing, interval_of, utc
 
 logger = logging.getLogger(__name__)
@@ -32,12 +30,23 @@ _LONGEST_SLEEP = 30.0
 _AGAIN_SECONDS = 10.0
 
 Clock = Callable[[], datetime]
-Submit = Callable[[str, rest.ExperimentCreate, Idempotency], rest.Experiment]
-Check = Callable[[str, rest.ExperimentCreate], None]
+
+
+class Runs(Protocol):
+    """Runs of notebooks on the master's machine."""
+
+    def check(self, request: RunRequest) -> None:
+        """Raise what beginning it would raise."""
+
+    def begin(self, request: RunRequest) -> NotebookRun:
+        """Begin a run; a request whose key has begun one gives that one."""
+
+    def goes_on(self, number: int) -> bool:
+        """Whether a run has not ended."""
 
 
 def next_time(timing: Timing, after: datetime, created: datetime) -> datetime | None:
-    """Return the first time after `after` at which to submit, None if there is none.
+    """Return the first time after `after` at which to run, None if there is none.
 
     Raises
     ------
@@ -74,16 +83,14 @@ def next_time(timing: Timing, after: datetime, created: datetime) -> datetime | 
 
 
 class Schedules:
-    """Submits what is due, in a thread of its own.
+    """Begins the runs that are due, in a thread of its own.
 
     Parameters
     ----------
     database : Database
     owner : str
-    submit : callable
-        Creates an experiment.
-    check : callable
-        Raises what creating it would.
+    runs : Runs
+        Begins runs of notebooks.
     clock : callable
         The present time.
     """
@@ -92,15 +99,13 @@ class Schedules:
         self,
         database: Database,
         owner: str,
-        submit: Submit,
-        check: Check,
+        runs: Runs,
         *,
         clock: Clock = lambda: datetime.now(UTC),
     ) -> None:
         self._database = database
         self._owner = owner
-        self._submit = submit
-        self._check = check
+        self._runs = runs
         self.clock = clock
         self._woken = threading.Event()
         self._closed = threading.Event()
@@ -124,9 +129,7 @@ class Schedules:
         Raises
         ------
         ArgumentError
-            If its time has passed, or ``every`` is no line of cron.
-        DetError
-            Whatever the submission of its experiment would raise now.
+            If its time has passed, ``every`` is not a line of cron, or the notebook cannot be run.
         """
         now = self.clock()
         due = next_time(wanted.timing, now, now)
@@ -134,19 +137,16 @@ class Schedules:
             raise ArgumentError(
                 f"{wanted.timing.text}: that time has passed; it is {now.isoformat(timespec='minutes')}."
             )
-        self._check(self._owner, wanted.body)
+        self._runs.check(wanted.request)
         timing = {**wanted.timing.model_dump(mode="json"), "overlap": wanted.overlap}
-        body = wanted.body.model_dump(mode="json")
+        body = wanted.request.model_dump(mode="json")
         with self._database.write() as transaction:
-            notify = body["config"].get("notify")
-            if isinstance(notify, list):
-                body["config"]["notify"] = secrets.hide(transaction, self._owner, notify)
             number = schedules.add(transaction, self._owner, wanted.name, timing, body, utc(due))
             schedules.change(transaction, number, created=utc(now))
-            found = schedules.get(transaction.connection, self._owner, number)
-        logger.info("schedule %d made: %s, next at %s", number, wanted.timing.text, found.next)
+            schedule = schedules.get(transaction.connection, self._owner, number)
+        logger.info("schedule %d made: %s, next at %s", number, wanted.timing.text, schedule.next)
         self._woken.set()
-        return found
+        return schedule
 
     def listing(self, *, ended: bool) -> list[Schedule]:
         """Return the schedules, newest first."""
@@ -159,15 +159,15 @@ class Schedules:
             return schedules.get(connection, self._owner, number)
 
     def cancel(self, number: int) -> Schedule:
-        """Have a schedule submit nothing more; experiments that it has submitted go on."""
+        """Have a schedule begin nothing more; runs that it has begun go on."""
         return self._change(number, "canceled", (schedules.ACTIVE, schedules.PAUSED), schedules.CANCELED)
 
     def pause(self, number: int) -> Schedule:
-        """Have a schedule submit nothing until it is resumed."""
+        """Have a schedule begin nothing until it is resumed."""
         return self._change(number, "paused", (schedules.ACTIVE,), schedules.PAUSED)
 
     def resume(self, number: int) -> Schedule:
-        """Have a paused schedule submit again, from its next time on."""
+        """Have a paused schedule begin runs again, from its next time on."""
         return self._change(number, "resumed", (schedules.PAUSED,), schedules.ACTIVE)
 
     def _change(self, number: int, verb: str, states: tuple[str, ...], state: str) -> Schedule:
@@ -188,73 +188,62 @@ class Schedules:
         self._woken.set()
         return changed
 
-    def submit_due(self) -> None:
-        """Submit what is due."""
+    def begin_due(self) -> None:
+        """Begin the runs that are due."""
         with self._working:
             with self._database.read() as connection:
                 found = schedules.due(connection, self._owner, utc(self.clock()))
             for schedule in found:
-                self._submit_one(schedule)
+                self._begin_one(schedule)
 
-    def _submit_one(self, schedule: Schedule) -> None:
+    def _begin_one(self, schedule: Schedule) -> None:
         assert schedule.next is not None
         now, due = self.clock(), _moment(schedule.next)
-        experiment: rest.Experiment | None = None
+        run: NotebookRun | None = None
         if now - due > GRACE:
             note = f"{schedule.next} passed while no master ran, more than an hour before the next start: left out."
         else:
             note = self._still_running(schedule)
             if not note:
                 try:
-                    experiment = self._submitted(schedule)
+                    run = self._begun(schedule)
                     if now - due > _LATE:
-                        note = f"Submitted late: {schedule.next} passed while no master ran."
+                        note = f"Run late: {schedule.next} passed while no master ran."
                 except OperationalError:  # tried again
                     raise
                 except DetError as error:
-                    note = f"Nothing was submitted at {schedule.next}: {error}"
+                    note = f"No run began at {schedule.next}: {error}"
         later = next_time(schedule.timing, now, _moment(schedule.created))
         changes: dict[str, Any] = {"error": note, "next": None if later is None else utc(later)}
         if later is None:
             changes |= {"state": schedules.COMPLETED, "ended": utc(now)}
-        if experiment is not None:
-            changes |= {"submitted": schedule.submitted + 1, "last_experiment": experiment.id}
+        if run is not None:
+            changes |= {"submitted": schedule.submitted + 1, "last_run": run.id}
         if note:
             logger.warning("schedule %d: %s", schedule.id, note)
         with self._database.write() as transaction:
             if schedules.get(transaction.connection, self._owner, schedule.id).state != schedules.ACTIVE:
-                changes = {name: changes[name] for name in ("submitted", "last_experiment") if name in changes}
+                changes = {name: changes[name] for name in ("submitted", "last_run") if name in changes}
             if changes:
                 schedules.change(transaction, schedule.id, **changes)
 
     def _still_running(self, schedule: Schedule) -> str:
-        if schedule.last_experiment is None or schedule.overlap:
+        if schedule.last_run is None or schedule.overlap or not self._runs.goes_on(schedule.last_run):
             return ""
-        try:
-            with self._database.read() as connection:
-                last = experiments.get(connection, schedule.last_experiment)
-        except NotFoundError:  # deleted
-            return ""
-        if last.state.terminal:
-            return ""
-        return f"Nothing was submitted at {schedule.next}: experiment {last.id}, the one before, went on."
+        return f"No run began at {schedule.next}: run {schedule.last_run}, the one before, went on."
 
-    def _submitted(self, schedule: Schedule) -> rest.Experiment:
-        """Submit once, even if the master ends before that is noted: by the same key nothing is created twice."""
+    def _begun(self, schedule: Schedule) -> NotebookRun:
+        """Begin a run once, even if the master ends before that is noted: one key begins one run."""
         with self._database.read() as connection:
-            body = rest.ExperimentCreate.model_validate(schedules.body_of(connection, schedule.id))
-        label = f"schedule:{schedule.name or schedule.id}"
-        labels = body.config.get("labels") or []
-        if isinstance(labels, list) and label not in labels:
-            body = body.model_copy(update={"config": {**body.config, "labels": [*labels, label]}})
+            request = RunRequest.model_validate(schedules.body_of(connection, schedule.id))
         key = f"schedule-{schedule.id}-{schedule.next}"
-        return self._submit(self._owner, body, Idempotency(key, hashlib.sha256(key.encode()).hexdigest()))
+        return self._runs.begin(request.model_copy(update={"key": key, "schedule": schedule.id}))
 
     def _run(self) -> None:
         while not self._closed.is_set():
             self._woken.clear()
             try:
-                self.submit_due()
+                self.begin_due()
                 pause = self._pause()
             except (DetError, OSError, OperationalError) as error:
                 logger.error("Schedules are not looked after now; it is tried again: %s", error)

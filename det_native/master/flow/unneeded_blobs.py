@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 
 from sqlalchemy import Connection, Text, cast, select
 
-from det_native.master.store import schedules
 from det_native.master.store.tables import artifacts, bundles, experiments, media
 from det_native.storage.blobs import BlobStore
 
@@ -110,14 +109,15 @@ def new_since() -> float:
 
 
 def _needed(connection: Connection) -> set[str]:
-    """Return all hashes in the programs of experiments and schedules, and those that trials have reported."""
+    """Return all hashes in programs and executed notebooks of experiments, and those that trials have reported."""
     programs = select(experiments.c.bundle_id)
-    scheduled = sorted(schedules.bundles_to_submit(connection))
-    chosen = bundles.c.id.in_(programs) | bundles.c.id.in_(scheduled)
-    needed = _hashes(connection.execute(select(cast(bundles.c.manifest, Text)).where(chosen)).scalars())
+    chosen = select(cast(bundles.c.manifest, Text)).where(bundles.c.id.in_(programs))
+    needed = _hashes(connection.execute(chosen).scalars())
     for table in (artifacts, media):
         reported = select(table.c.sha256).where(table.c.sha256.is_not(None)).distinct()
         needed.update(connection.execute(reported).scalars())
+    notebooks = select(experiments.c.notebook).where(experiments.c.notebook.is_not(None))
+    needed.update(connection.execute(notebooks).scalars())
     return needed
 
 

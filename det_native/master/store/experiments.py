@@ -35,7 +35,9 @@ logger = logging.getLogger(__name__)
 
 TERMINAL = [state for state in ExperimentState if state.terminal]
 # All but what is long and shown in few places, or in none: the snapshot of a search may have megabytes.
-_SHOWN = [column for column in experiments.c if column.name not in ("report", "searcher", "notes", "best_trial")]
+_SHOWN = [
+    column for column in experiments.c if column.name not in ("report", "searcher", "notes", "notebook", "best_trial")
+]
 _LIVE = [state for state in TrialState if not state.terminal]
 
 
@@ -136,7 +138,19 @@ def get_detail(connection: Connection, experiment_id: int, owner: str) -> rest.E
         **experiment.model_dump(),
         report=[rest.CaptureRow.model_validate(row) for row in _report(connection, experiment_id)],
         notes=get_notes(connection, experiment_id),
+        notebook=get_notebook(connection, experiment_id),
     )
+
+
+def get_notebook(connection: Connection, experiment_id: int) -> str | None:
+    """Return the hash of the executed notebook of an experiment; None where none was kept."""
+    return connection.execute(select(experiments.c.notebook).where(experiments.c.id == experiment_id)).scalar()
+
+
+def keep_notebook(transaction: Transaction, experiment_id: int, sha256: str) -> None:
+    """Keep which blob is the executed notebook of an experiment."""
+    change = update(experiments).where(experiments.c.id == experiment_id)
+    transaction.connection.execute(change.values(notebook=sha256))
 
 
 def get_notes(connection: Connection, experiment_id: int) -> str:

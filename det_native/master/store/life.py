@@ -11,7 +11,6 @@ from sqlalchemy import Connection, Table, Text, cast, delete, func, insert, sele
 from det_native.master.store.columns import metadata
 from det_native.master.store.database import Transaction
 from det_native.master.store.encoding import now
-from det_native.master.store.schedules import bundles_to_submit
 from det_native.master.store.tables import (
     artifacts,
     bundles,
@@ -81,7 +80,7 @@ def only_blobs(connection: Connection, experiment_id: int) -> tuple[set[str], st
     bundle_id = connection.execute(select(experiments.c.bundle_id).where(experiments.c.id == experiment_id)).scalar()
     shared = select(experiments.c.id).where(experiments.c.bundle_id == bundle_id, experiments.c.id != experiment_id)
     others = connection.execute(shared.limit(1)).first() is not None
-    own_bundle = None if others or bundle_id in bundles_to_submit(connection) else bundle_id
+    own_bundle = None if others else bundle_id
     mine = _trials_of(experiment_id)
     found: set[str] = set()
     for table in (artifacts, media):

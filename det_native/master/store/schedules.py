@@ -69,12 +69,6 @@ def body_of(connection: Connection, schedule_id: int) -> dict[str, Any]:
     return found
 
 
-def bundles_to_submit(connection: Connection) -> set[str]:
-    """Return the bundles that schedules are yet to submit."""
-    query = select(schedules.c.body).where(schedules.c.state.in_([ACTIVE, PAUSED]))
-    return {str(body.get("bundle_id")) for body in connection.execute(query).scalars()}
-
-
 def change(transaction: Transaction, schedule_id: int, **columns: Any) -> None:
     """Change a schedule."""
     transaction.connection.execute(update(schedules).where(schedules.c.id == schedule_id).values(**columns))
@@ -83,8 +77,6 @@ def change(transaction: Transaction, schedule_id: int, **columns: Any) -> None:
 def _schedule(row: Any) -> Schedule:
     overlap = bool(row.timing.get("overlap"))
     timing = {name: value for name, value in row.timing.items() if name != "overlap"}
-    names = ("id", "name", "state", "next", "submitted", "last_experiment", "error", "created", "ended")
+    names = ("id", "name", "state", "next", "submitted", "last_run", "error", "created", "ended")
     found = {name: getattr(row, name) for name in names}
-    return Schedule.model_validate(
-        {**found, "timing": timing, "overlap": overlap, "config": row.body.get("config", {})}
-    )
+    return Schedule.model_validate({**found, "timing": timing, "overlap": overlap, "path": row.body.get("path", "")})

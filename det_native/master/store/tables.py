@@ -75,6 +75,7 @@ experiments = Table(
     Column("notes", Text, nullable=False, server_default=""),
     Column("project", Text, nullable=False, server_default=""),
     Column("forked_from", Id, nullable=True),
+    Column("notebook", String(64), nullable=True),
     Column("best_trial", Id, nullable=True),
     Column("created", String(32), nullable=False),
     Column("ended", String(32), nullable=True),

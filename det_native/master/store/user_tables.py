@@ -67,7 +67,7 @@ schedules = Table(
     Column("body", JSON, nullable=False),
     Column("next", String(32), nullable=True),
     Column("submitted", Integer, nullable=False, server_default="0"),
-    Column("last_experiment", Id, nullable=True),
+    Column("last_run", Id, nullable=True),
     Column("error", Text, nullable=False, server_default=""),
     Column("created", String(32), nullable=False),
     Column("ended", String(32), nullable=True),

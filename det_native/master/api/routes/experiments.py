@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated
 
-from fastapi import Query
+from fastapi import Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
@@ -34,9 +34,8 @@ from det_native.schema.states import MetricKind
 def create_experiment(
     body: rest.ExperimentCreate, service: TheService, owner: TheOwner, key: Key = None
 ) -> rest.Experiment:
-    # A repeat from another process has run the document's cells again: its bundle, with times and random states, and
-    # the report on what was new differ.
-    asked = body.model_dump(mode="json", exclude={"report", "bundle_id"})
+    # The report says what was new when it was sent, which a repeat from another process sees otherwise.
+    asked = body.model_dump(mode="json", exclude={"report"})
     return service.create_experiment(owner, body, Idempotency.of(key, asked))
 
 
@@ -45,6 +44,22 @@ def get_experiment(experiment_id: ExperimentId, service: TheService, owner: TheO
     with service.database.read() as connection:
         detail = experiments.get_detail(connection, experiment_id, owner)
     return service.as_told(detail.model_copy(update={"devices": service.devices}))
+
+
+@serve(routes.KEEP_NOTEBOOK)
+async def keep_notebook(
+    experiment_id: ExperimentId, request: Request, service: TheService, owner: TheOwner
+) -> rest.Experiment:
+    content = await request.body()
+    return await run_in_threadpool(service.notebooks.keep, owner, experiment_id, content)
+
+
+@serve(routes.GET_NOTEBOOK)
+def get_notebook(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> Response:
+    content = service.notebooks.get(owner, experiment_id)
+    name = f"experiment-{experiment_id}.ipynb"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(content, media_type="application/x-ipynb+json", headers=headers)
 
 
 @serve(routes.CHANGE_EXPERIMENT)

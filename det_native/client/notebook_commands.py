@@ -1,0 +1,231 @@
+"""``det submit`` and ``det notebook``: notebooks that run as a whole, in fresh kernels of this machine."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from det_native.client.output import Output, takes_output_options
+from det_native.schema.home import Home
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from det_native.schema.notebook_runs import NotebookRun
+
+_NUMBER = click.IntRange(min=1)
+
+
+def _submit_options(command: Callable[..., None]) -> Callable[..., None]:
+    options = (
+        click.argument("path", metavar="NOTEBOOK", type=click.Path(exists=True, dir_okay=False, path_type=Path)),
+        click.option("-p", "--parameter", "parameters", multiple=True, metavar="NAME=VALUE",
+                     help="Value for a name of the cell tagged `parameters`; may be repeated."),
+        click.option("--kernel", default="", metavar="NAME", help="Kernel to run it in; the notebook's by default."),
+        click.option("--place", type=click.Choice(["cluster", "local"]),
+                     help="Where its training calls train; as the cells say by default."),
+        click.option("--slots", type=_NUMBER, metavar="N", help="Slots of each trial."),
+        click.option("--test", "is_test", is_flag=True, help="One minimal loop of each training only."),
+        click.option("--limit", metavar="TIME", help='Stop it after this time: "30min", "12h"; 1w by default.'),
+        click.option("--beside", is_flag=True, help="Also save the executed notebook beside the notebook."),
+        click.option("--wait", is_flag=True, help="Show its progress until it has ended; exit with 1 if it fails."),
+        click.option("--at", metavar="TIME", help='Run it then: "22:00", "2030-01-31 03:00".'),
+        click.option("--every", metavar="SPEC", help='Run it again and again: "12h", "1d", "0 3 * * *".'),
+        click.option("--timezone", metavar="ZONE", help="In which --at and --every count, such as Europe/Zurich."),
+        click.option("--name", default="", help="Name of the schedule; the notebook's name by default."),
+        click.option("--overlap", is_flag=True, help="Run it although the run before goes on."),
+        click.pass_context,
+    )  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _submit(
+    context: click.Context,
+    /,
+    *,
+    path: Path,
+    wait: bool,
+    at: str | None,
+    every: str | None,
+    timezone: str | None,
+    name: str,
+    overlap: bool,
+    **options: Any,
+) -> None:
+    from det_native.client.notebook_submit import request_of, schedule_notebook, submit_notebook
+
+    is_scheduled = at is not None or every is not None
+    if (timezone or overlap or name) and not is_scheduled:
+        raise click.UsageError("--timezone, --overlap and --name go with --at or --every.")
+    if wait and is_scheduled:
+        raise click.UsageError("--wait does not go with --at or --every.")
+    request = request_of(path, context.obj, **options)
+    if is_scheduled:
+        made = schedule_notebook(request, at=at, every=every, timezone=timezone, name=name, overlap=overlap)
+        click.echo(f"Schedule {made.id} ({made.name}) runs it next at {made.next}. `det schedule list` shows it.")
+        return
+    run = submit_notebook(request)
+    click.echo(f"Run {run.id}: {path.name}, {run.cells} cells, kernel {run.kernel}.")
+    if wait:
+        _follow(context, run.id)
+    else:
+        click.echo(f"`det notebook wait {run.id}` shows its progress, `det notebook stop {run.id}` stops it.")
+
+
+@click.command("submit")
+@_submit_options
+def submit(context: click.Context, /, **options: Any) -> None:
+    """Run a notebook in a fresh kernel in the background: now, at a time, or again and again."""
+    _submit(context, **options)
+
+
+@click.group()
+def notebook() -> None:
+    """Run notebooks in the background, and look after these runs."""
+
+
+@notebook.command("submit")
+@_submit_options
+def submit_file(context: click.Context, /, **options: Any) -> None:
+    """Run a notebook in a fresh kernel in the background: now, at a time, or again and again."""
+    _submit(context, **options)
+
+
+@notebook.command("list")
+@takes_output_options
+def list_command(*, output: Output) -> None:
+    """Show the runs of notebooks on this machine, newest first."""
+    from det_native.notebook_runs.folders import list_runs
+
+    runs = list_runs(Home.default())
+    head = ("id", "notebook", "state", "cell", "experiments", "started", "schedule")
+    rows = [
+        (
+            run.id,
+            Path(run.path).name,
+            run.state.lower(),
+            f"{run.cell} of {run.cells}",
+            ", ".join(run.experiments),
+            _time(run.started),
+            run.schedule or "",
+        )
+        for run in runs
+    ]
+    output.table(head, rows, [run.model_dump(mode="json") for run in runs], empty="No notebook has been submitted yet.")
+
+
+@notebook.command("describe")
+@click.argument("number", metavar="RUN", type=_NUMBER)
+@takes_output_options
+def describe_command(*, number: int, output: Output) -> None:
+    """Show a run of a notebook."""
+    from det_native.notebook_runs.folders import find_run
+
+    run = find_run(Home.default(), number).run()
+    facts = [
+        ("run", run.id),
+        ("notebook", run.path),
+        ("kernel", run.kernel),
+        ("state", run.state.lower()),
+        ("cell", f"{run.cell} of {run.cells}"),
+        ("experiments", ", ".join(run.experiments) or "none"),
+        ("started", _time(run.started)),
+        *([("ended", _time(run.ended))] if run.ended else []),
+        ("executed notebook", run.executed),
+        *([("error", run.error)] if run.error else []),
+        *(("note", note) for note in run.notes),
+    ]
+    output.facts(facts, run.model_dump(mode="json"))
+
+
+@notebook.command("wait")
+@click.argument("number", metavar="RUN", type=_NUMBER)
+@click.pass_context
+def wait_command(context: click.Context, /, *, number: int) -> None:
+    """Show the progress of a run until it has ended; exit with 0 if every cell has run, else 1."""
+    _follow(context, number)
+
+
+@notebook.command("stop")
+@click.argument("number", metavar="RUN", type=_NUMBER)
+def stop_command(*, number: int) -> None:
+    """Stop a run, and the experiments that it waits for."""
+    from det_native.notebook_runs.start import stop_run
+
+    run = stop_run(Home.default(), number)
+    click.echo(_ended(run))
+
+
+@notebook.command("save")
+@click.argument("number", metavar="RUN", type=_NUMBER)
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+def save_command(*, number: int, file: Path) -> None:
+    """Write the executed notebook of a run to FILE, as far as it has come."""
+    from det_native.notebook_runs.folders import find_run
+
+    if file.exists():
+        raise click.UsageError(f"{file} exists; name a file that does not.")
+    shutil.copyfile(find_run(Home.default(), number).executed, file)
+    click.echo(f"Wrote {file}.")
+
+
+def _follow(context: click.Context, number: int) -> None:
+    from det_native.notebook_runs.start import follow_run
+
+    shown: list[tuple[int, tuple[str, ...]]] = []
+
+    def show(run: NotebookRun) -> None:
+        state = (run.cell, tuple(run.experiments))
+        if run.cell and state not in shown and not run.is_ended:
+            shown.append(state)
+            experiments = f" (experiments {', '.join(run.experiments)})" if run.experiments else ""
+            click.echo(f"cell {run.cell} of {run.cells}{experiments}")
+
+    try:
+        run = follow_run(Home.default(), number, show)
+    except KeyboardInterrupt:
+        click.echo(f"Run {number} goes on; `det notebook stop {number}` stops it.", err=True)
+        context.exit(130)
+    click.echo(_ended(run), err=run.state != "COMPLETED")
+    for note in run.notes:
+        click.echo(note, err=True)
+    if run.state != "COMPLETED":
+        context.exit(1)
+
+
+def _ended(run: NotebookRun) -> str:
+    experiments = f"; experiments: {', '.join(run.experiments)}" if run.experiments else ""
+    why = f": {run.error}" if run.error else "."
+    return f"Run {run.id} {run.state.lower()}{why}\nExecuted notebook: {run.executed}{experiments}"
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds).astimezone().isoformat(sep=" ", timespec="seconds")
+
+
+@click.command("notebook")
+@click.argument("experiment_id", metavar="ID", type=_NUMBER)
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--executed", is_flag=True, help="The notebook whose run began it, with its outputs.")
+@click.pass_context
+def experiment_notebook(context: click.Context, /, *, experiment_id: int, file: Path, executed: bool) -> None:
+    """Write the program of an experiment to FILE as a notebook: the cells that it consists of."""
+    from det_native.client.connect import connect
+    from det_native.client.handles import Experiment
+    from det_native.client.http_source import HttpSource
+    from det_native.schema import routes
+
+    session = connect(context.obj, start=False)
+    if executed:
+        if file.exists():
+            raise click.UsageError(f"{file} exists; name a file that does not.")
+        file.write_bytes(session.call(routes.GET_NOTEBOOK, experiment_id=experiment_id))
+    else:
+        Experiment(HttpSource(session), experiment_id).notebook(file)
+    click.echo(f"Wrote {file}.")

@@ -1,0 +1,183 @@
+"""Executes a run's notebook in a fresh kernel, cell by cell, and keeps the executed notebook as it grows."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from jupyter_client.kernelspec import NoSuchKernel
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+from nbformat import NotebookNode
+from traitlets.config import Config
+
+from det_native.errors import ArgumentError, DetError
+from det_native.notebook_runs.folders import VARIABLE, RunFolder
+from det_native.notebook_runs.keeping import keep_executed, save_beside
+from det_native.notebook_runs.reading import code_cells, kernel_of
+from det_native.notebook_runs.stopping import stop_experiments
+from det_native.schema.notebook_runs import NotebookRun, RunRequest, State
+
+#: Seconds between two saves of the executed notebook while a cell runs.
+SAVE_SECONDS = 5.0
+#: For a kernel to leave the cell that it runs, once it is interrupted.
+INTERRUPT_SECONDS = 20.0
+_MOST_OF_ERROR = 2_000
+_NO_INPUT = "StdinNotImplementedError"
+
+
+def execute(folder: RunFolder) -> int:
+    """Execute the notebook of a run's folder; return the exit status, 0 if every cell has run."""
+    os.setpgid(0, 0) if os.getpgrp() != os.getpid() else None
+    execution = _Execution(folder)
+    asyncio.run(execution.execute())
+    return 0 if execution.run.state == "COMPLETED" else 1
+
+
+class _StoppedError(Exception):
+    """The run was stopped between two cells."""
+
+
+class _Execution:
+    def __init__(self, folder: RunFolder) -> None:
+        self.folder = folder
+        self.request: RunRequest = folder.request()
+        self.run: NotebookRun = folder.run()
+        self.notebook: NotebookNode = nbformat.read(folder.executed, as_version=4)
+        self.numbers = {place: number for number, place in enumerate(code_cells(self.notebook), 1)}
+        self.stopped_why = ""
+        self._interrupting: asyncio.Future[None] | None = None
+        self._unsaved_why = ""
+
+    async def execute(self) -> None:
+        """Execute the notebook, and keep how that ended."""
+        self._take_signals()
+        limit = self.request.limit_seconds
+        timer = asyncio.get_running_loop().call_later(
+            limit, self._stop, f"It ran longer than its limit of {_duration(limit)}."
+        )
+        saver = asyncio.ensure_future(self._save_again_and_again())
+        state: State = "COMPLETED"
+        error = ""
+        try:
+            await self._execute_cells()
+        except Exception as failure:  # noqa: BLE001 (its sentence is what the user gets)
+            state, error = "FAILED", self._sentence(failure)
+        finally:
+            timer.cancel()
+            saver.cancel()
+            if self._interrupting is not None:
+                self._interrupting.cancel()
+        if self.stopped_why and state == "FAILED":
+            state, error = "STOPPED", self.stopped_why
+        await asyncio.to_thread(self._finish, state, error)
+
+    async def _execute_cells(self) -> None:
+        path = Path(self.request.path)
+        self.client = NotebookClient(
+            self.notebook,
+            timeout=None,
+            kernel_name=kernel_of(self.notebook, self.request.kernel),
+            config=Config({"KernelManager": {"transport": "ipc"}}),  # no port that others of this machine could open
+            allow_errors=False,
+            resources={"metadata": {"path": str(path.parent)}},
+            on_cell_start=self._cell_starts,
+            on_cell_executed=self._cell_ended,
+        )
+        environment = {**os.environ, VARIABLE: str(self.folder.path), "JPY_SESSION_NAME": str(path)}
+        async with self.client.async_setup_kernel(env=environment, cwd=str(path.parent)):
+            self._take_signals()  # nbclient has set handlers of its own, which end the kernel at once
+            try:
+                for place, cell in enumerate(self.notebook.cells):
+                    if self.stopped_why:
+                        raise _StoppedError
+                    await self.client.async_execute_cell(cell, place)
+            finally:
+                with suppress(Exception):
+                    self.client.set_widgets_metadata()
+
+    def _take_signals(self) -> None:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, self._stop, "It was stopped.")
+
+    def _stop(self, why: str) -> None:
+        if not self.stopped_why:
+            self.stopped_why = why
+            self._interrupting = asyncio.ensure_future(self._interrupt())
+
+    async def _interrupt(self) -> None:
+        """End the cell that runs: by an interrupt, so that it closes its files; else by the end of its kernel."""
+        await asyncio.to_thread(stop_experiments, self.folder)
+        with suppress(Exception):  # the kernel may be starting, or gone
+            await self.client.km.interrupt_kernel()
+        await asyncio.sleep(INTERRUPT_SECONDS)
+        with suppress(Exception):
+            await self.client.km.shutdown_kernel(now=True)
+
+    def _cell_starts(self, cell: NotebookNode, cell_index: int) -> None:
+        number = self.numbers.get(cell_index)
+        if number is None:
+            return
+        # As JupyterLab sends them: by its id the kernel knows a cell, by its tags what det_native does with it.
+        tags = list(cell.metadata.get("tags", []))
+        self.client.kc.session.metadata = {"cellId": cell.get("id", ""), "tags": tags}
+        self._change(state="RUNNING", cell=number)
+
+    def _cell_ended(self, **_: Any) -> None:
+        self._save()
+
+    async def _save_again_and_again(self) -> None:
+        while True:
+            await asyncio.sleep(SAVE_SECONDS)
+            self._save()
+
+    def _change(self, **changes: Any) -> None:
+        self.run = self.run.model_copy(update=changes)
+        with suppress(OSError):  # a full disk: the cells go on, and it is tried with each cell
+            self.folder.write(self.run)
+
+    def _save(self) -> None:
+        temporary = self.folder.executed.with_suffix(".part")
+        try:
+            nbformat.write(self.notebook, temporary)
+            os.replace(temporary, self.folder.executed)
+            self._unsaved_why = ""
+        except (OSError, ValueError) as error:
+            self._unsaved_why = f"The executed notebook could not be saved: {error}."
+
+    def _finish(self, state: State, error: str) -> None:
+        self._save()
+        self.run = self.run.model_copy(update={"experiments": self.folder.experiment_names()})
+        notes = [self._unsaved_why, keep_executed(self.folder, self.run)]
+        if self.request.beside:
+            notes.append(save_beside(self.folder, self.run))
+        self._change(state=state, error=error, notes=[note for note in notes if note], ended=time.time())
+
+    def _sentence(self, failure: Exception) -> str:
+        cell = f"Cell {self.run.cell} of {self.run.cells}"
+        if isinstance(failure, CellExecutionError):
+            if failure.ename == _NO_INPUT:
+                return f"{cell} asks for input, which a run in the background cannot give: use a parameter."
+            return f"{cell} raised {failure.ename}: {failure.evalue}"[:_MOST_OF_ERROR]
+        if isinstance(failure, DeadKernelError):
+            return f"The kernel ended while cell {self.run.cell} of {self.run.cells} ran: killed, or out of memory?"
+        if isinstance(failure, CellTimeoutError):
+            return f"{cell} did not answer."
+        if isinstance(failure, DetError | ArgumentError | NoSuchKernel):
+            return str(failure)
+        if not self.run.cell:
+            return f"The kernel {self.run.kernel!r} does not start: {failure}; the log is {self.folder.log}."
+        return f"{cell}: {type(failure).__name__}: {failure}"[:_MOST_OF_ERROR]
+
+
+def _duration(seconds: float) -> str:
+    for unit, length in (("days", 86_400), ("hours", 3_600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:g} {unit}"
+    return f"{seconds:g} seconds"

@@ -1,0 +1,189 @@
+"""The folders of notebook runs in a home: made, read, and removed when they are old."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock
+from pydantic import ValidationError
+
+from det_native.errors import NotFoundError
+from det_native.schema.home import Home
+from det_native.schema.notebook_runs import NotebookRun, RunRequest
+from det_native.schema.private_files import write_private
+from det_native.schema.processes import is_alive, start_mark
+
+#: Ended runs of one notebook that are kept; their experiments keep executed notebooks of their own.
+KEPT_RUNS = 20
+#: Names the folder of the run to the kernel that belongs to it.
+VARIABLE = "DET_NOTEBOOK_RUN"
+_LOST = "Its process ended without a word: the machine was switched off, or it was killed."
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder of a run.
+
+    Attributes
+    ----------
+    path : Path
+        ``<home>/notebook-runs/<id>``.
+    """
+
+    path: Path
+
+    @property
+    def id(self) -> int:
+        """Number of the run."""
+        return int(self.path.name)
+
+    @property
+    def executed(self) -> Path:
+        """The executed notebook."""
+        return self.path / "executed.ipynb"
+
+    @property
+    def log(self) -> Path:
+        """What its process and its kernel wrote outside of cells."""
+        return self.path / "log.txt"
+
+    @property
+    def experiments(self) -> Path:
+        """Numbers of its experiments, a line each, as its kernel writes them."""
+        return self.path / "experiments.txt"
+
+    def request(self) -> RunRequest:
+        """Return what was asked for."""
+        return RunRequest.model_validate_json((self.path / "request.json").read_text(encoding="utf-8"))
+
+    def write_request(self, request: RunRequest) -> None:
+        """Keep what was asked for: for this user alone, since parameters may hold anything."""
+        write_private(self.path / "request.json", request.model_dump_json())
+
+    def run(self) -> NotebookRun:
+        """Return how the run stands; one whose process is gone has failed.
+
+        Raises
+        ------
+        NotFoundError
+            If it is not there, or cannot be read.
+        """
+        try:
+            run = NotebookRun.model_validate_json((self.path / "state.json").read_text(encoding="utf-8"))
+        except (OSError, ValidationError):
+            raise NotFoundError(f"Notebook run {self.path.name} does not exist in {self.path.parent}.") from None
+        if not run.is_ended and not self.is_alive():
+            run = run.model_copy(update={"state": "FAILED", "error": _LOST, "ended": self._last_change()})
+        return run.model_copy(update={"experiments": self.experiment_names()})
+
+    def write(self, run: NotebookRun) -> None:
+        """Keep how the run stands."""
+        write_private(self.path / "state.json", run.model_dump_json())
+
+    def experiment_names(self) -> list[str]:
+        """Return its experiments."""
+        with suppress(OSError):
+            return list(dict.fromkeys(self.experiments.read_text(encoding="utf-8").split()))
+        return []
+
+    def note_process(self, pid: int) -> None:
+        """Keep which process runs the notebook."""
+        write_private(self.path / "process.json", json.dumps({"pid": pid, "mark": start_mark(pid) or ""}))
+
+    def process(self) -> int | None:
+        """Return the process that runs the notebook; None if it has ended."""
+        with suppress(OSError, ValueError, KeyError):
+            noted = json.loads((self.path / "process.json").read_text(encoding="utf-8"))
+            if is_alive(noted["pid"], noted["mark"]):
+                return int(noted["pid"])
+        return None
+
+    def is_alive(self) -> bool:
+        """Whether a process runs the notebook."""
+        return self.process() is not None
+
+    def _last_change(self) -> float:
+        with suppress(OSError):
+            return (self.path / "state.json").stat().st_mtime
+        return time.time()
+
+
+def runs_folder(home: Home) -> Path:
+    """Return the folder of all runs."""
+    return home.path / "notebook-runs"
+
+
+def make_folder(home: Home) -> RunFolder:
+    """Make the folder of a new run, with the next number."""
+    root = runs_folder(home)
+    root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    number = max((folder.id for folder in _folders(home)), default=0)
+    last = root / "last"
+    with suppress(OSError, ValueError):  # numbers of removed runs are not given again
+        number = max(number, int(last.read_text(encoding="utf-8")))
+    while True:
+        number += 1
+        folder = root / str(number)
+        with suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+            write_private(last, str(number))
+            return RunFolder(folder)
+
+
+def starting(home: Home) -> FileLock:
+    """Return the lock that is held while a run is begun: two with one key are one."""
+    root = runs_folder(home)
+    root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return FileLock(root / "start.lock", timeout=60)
+
+
+def find_run(home: Home, number: int) -> RunFolder:
+    """Return the folder of a run.
+
+    Raises
+    ------
+    NotFoundError
+        If it is not there.
+    """
+    folder = RunFolder(runs_folder(home) / str(number))
+    folder.run()
+    return folder
+
+
+def list_runs(home: Home) -> list[NotebookRun]:
+    """Return the runs, newest first."""
+    runs = []
+    for folder in _folders(home):
+        with suppress(NotFoundError):
+            runs.append(folder.run())
+    return sorted(runs, key=lambda run: run.id, reverse=True)
+
+
+def run_of_key(home: Home, key: str) -> RunFolder | None:
+    """Return the run that was begun with a key."""
+    for folder in _folders(home):
+        with suppress(OSError, ValidationError):
+            if key and folder.request().key == key:
+                return folder
+    return None
+
+
+def remove_old_runs(home: Home, path: str) -> None:
+    """Remove the oldest ended runs of a notebook, beyond :data:`KEPT_RUNS`."""
+    ended = [run for run in list_runs(home) if run.path == path and run.is_ended]
+    for run in ended[KEPT_RUNS:]:
+        shutil.rmtree(runs_folder(home) / str(run.id), ignore_errors=True)
+
+
+def _folders(home: Home) -> Iterator[RunFolder]:
+    with suppress(OSError):
+        for entry in os.scandir(runs_folder(home)):
+            if entry.name.isdecimal() and entry.is_dir():
+                yield RunFolder(Path(entry.path))

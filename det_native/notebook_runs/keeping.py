@@ -1,0 +1,68 @@
+"""Keeps the executed notebook of a run with its experiments, and beside the notebook."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from det_native.client.connect import connect
+from det_native.errors import DetError
+from det_native.notebook_runs.folders import RunFolder
+from det_native.schema import routes
+from det_native.schema.notebook_runs import NotebookRun
+
+
+def keep_executed(folder: RunFolder, run: NotebookRun) -> str:
+    """Give the executed notebook to the experiments of a run; return why that failed, empty if it did not.
+
+    A notebook whose cells hold what looks like a secret stays on this machine.
+    """
+    numbers = [int(name) for name in run.experiments if name.isdecimal()]
+    if not numbers:
+        return ""
+    try:
+        content = folder.executed.read_bytes()
+        cell = _cell_with_secret(folder.executed)
+        if cell is not None:
+            return (
+                f"The executed notebook stays on this machine ({folder.executed}), and is not kept with its "
+                f"experiments: cell {cell} holds what looks like a secret."
+            )
+        session = connect(folder.request().master or None, start=False)
+        for number in numbers:
+            session.call(routes.KEEP_NOTEBOOK, content, experiment_id=number)
+    except (DetError, OSError) as error:
+        return f"The executed notebook ({folder.executed}) could not be kept with its experiments: {error}"
+    return ""
+
+
+def save_beside(folder: RunFolder, run: NotebookRun) -> str:
+    """Copy the executed notebook beside the notebook; return why that failed, empty if it did not."""
+    path = Path(run.path)
+    target = path.with_name(f"{path.stem} ({_title(run)}).ipynb")
+    try:
+        shutil.copyfile(folder.executed, target)
+    except OSError as error:
+        return f"The executed notebook could not be saved as {target}: {error.strerror or error}."
+    return ""
+
+
+def _title(run: NotebookRun) -> str:
+    if not run.experiments:
+        return f"run {run.id}"
+    words = "experiment" if len(run.experiments) == 1 else "experiments"
+    return f"{words} {', '.join(run.experiments)}"
+
+
+def _cell_with_secret(executed: Path) -> int | None:
+    """Return the number of the first code cell that holds what looks like a secret."""
+    import nbformat
+
+    from det_native.capture.secrets import find_secrets
+    from det_native.notebook_runs.reading import code_cells
+
+    notebook = nbformat.read(executed, as_version=4)
+    for number, place in enumerate(code_cells(notebook), 1):
+        if find_secrets(notebook.cells[place].source):
+            return number
+    return None

@@ -1,0 +1,107 @@
+"""Values for the cell tagged ``parameters``, put into a cell below it: papermill's convention."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from det_native.errors import ArgumentError
+from det_native.schema.yaml_text import parse_yaml
+
+TAG = "parameters"
+INJECTED_TAG = "injected-parameters"
+
+
+def parse_parameters(texts: tuple[str, ...] | list[str]) -> dict[str, Any]:
+    """Return the values of texts such as ``lr=0.1``; a value is read as YAML: numbers, true, null, lists, text.
+
+    Raises
+    ------
+    ArgumentError
+        If a text has no name or no value, or names one twice.
+    """
+    import yaml
+
+    values: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        name = name.strip()
+        if not equals or not name.isidentifier():
+            raise ArgumentError(f"invalid parameter {text!r}: write NAME=VALUE, such as lr=0.1.")
+        if name in values:
+            raise ArgumentError(f"parameter {name} is given twice.")
+        try:
+            values[name] = parse_yaml(value)
+        except (yaml.YAMLError, RecursionError):
+            values[name] = value
+    return values
+
+
+def tagged_cell(notebook: Any) -> int | None:
+    """Return the place of the first cell tagged ``parameters``, None where no cell is."""
+    for place, cell in enumerate(notebook.cells):
+        if cell.cell_type == "code" and TAG in cell.metadata.get("tags", []):
+            return place
+    return None
+
+
+def parameters_of(notebook: Any) -> dict[str, str]:
+    """Return what the tagged cell assigns: the text of each value by its name."""
+    place = tagged_cell(notebook)
+    if place is None:
+        return {}
+    try:
+        body = ast.parse(notebook.cells[place].source).body
+    except SyntaxError:
+        return {}
+    values = {}
+    for statement in body:
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        if isinstance(statement, ast.AnnAssign) and statement.value is not None:
+            targets = [statement.target]
+        for target in targets:
+            if isinstance(target, ast.Name):
+                values[target.id] = ast.unparse(statement.value)
+    return values
+
+
+def put_parameters(notebook: Any, values: Mapping[str, Any]) -> None:
+    """Put a cell with the values below the tagged cell; one of an earlier run is replaced.
+
+    Raises
+    ------
+    ArgumentError
+        If no cell is tagged, or none of its names is meant.
+    """
+    if not values:
+        return
+    place = tagged_cell(notebook)
+    if place is None:
+        raise ArgumentError(
+            f"The notebook has no cell tagged {TAG!r}: tag the cell that assigns {', '.join(values)} "
+            "(JupyterLab: Property Inspector, Cell Tags)."
+        )
+    names = parameters_of(notebook)
+    unknown = [name for name in values if name not in names]
+    if unknown and names:
+        raise ArgumentError(
+            f"The cell tagged {TAG!r} assigns {', '.join(names)}, and not {', '.join(unknown)}: check the spelling."
+        )
+    import nbformat
+
+    text = "# Parameters\n" + "\n".join(f"{name} = {_literal(name, value)}" for name, value in values.items())
+    notebook.cells[:] = [cell for cell in notebook.cells if INJECTED_TAG not in cell.metadata.get("tags", [])]
+    place = tagged_cell(notebook)
+    assert place is not None
+    cell = nbformat.v4.new_code_cell(text, metadata={"tags": [INJECTED_TAG]}, id="det-parameters")
+    notebook.cells.insert(place + 1, cell)
+
+
+def _literal(name: str, value: Any) -> str:
+    if isinstance(value, float) and not math.isfinite(value):
+        return f'float("{value}")'
+    if value is None or isinstance(value, bool | int | float | str | list | dict):
+        return repr(value)
+    raise ArgumentError(f"parameter {name} cannot be {value!r}: use a number, text, true, null or a list of these.")

@@ -1,0 +1,110 @@
+"""What a run of a notebook is asked for, and how it stands."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+#: Seconds that a run may take, unless the request says otherwise: a week.
+LIMIT_SECONDS = 7 * 86_400.0
+
+State = Literal["STARTING", "RUNNING", "COMPLETED", "FAILED", "STOPPED"]
+
+
+class RunRequest(BaseModel):
+    """A notebook to run.
+
+    Attributes
+    ----------
+    path : str
+        Absolute path of the notebook; its folder is the kernel's working directory.
+    content : str
+        The notebook as it is to run; empty for its file as it is when the run begins.
+    kernel : str
+        Name of a kernelspec; empty for that of the notebook.
+    parameters : dict
+        Values for names of the cell tagged ``parameters``.
+    place : {"", "cluster", "local"}
+        Where the training calls train; empty as the cells say.
+    slots : int or None
+        Slots of each trial; None as the cells say.
+    test : bool
+        Whether each training is one minimal loop only.
+    limit_seconds : float
+        After which the run is stopped.
+    beside : bool
+        Whether the executed notebook is also saved beside the notebook.
+    schedule : int or None
+        Number of the schedule that began the run.
+    key : str
+        Requests with the same key begin one run; empty for a run of its own.
+    master : str
+        Address of the master for the kernel (``DET_MASTER``); empty for that of the environment.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    path: str = Field(min_length=1)
+    content: str = ""
+    kernel: str = ""
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    place: Literal["", "cluster", "local"] = ""
+    slots: int | None = Field(default=None, ge=1)
+    test: bool = False
+    limit_seconds: float = Field(default=LIMIT_SECONDS, gt=0)
+    beside: bool = False
+    schedule: int | None = None
+    key: str = Field(default="", pattern=r"^[\x21-\x7e]{0,200}$")
+    master: str = ""
+
+
+class NotebookRun(BaseModel):
+    """How a run of a notebook stands.
+
+    Attributes
+    ----------
+    id : int
+    path : str
+        Of the notebook.
+    kernel : str
+        Name of its kernelspec.
+    state : str
+        ``STARTING``, ``RUNNING``, ``COMPLETED``, ``FAILED`` or ``STOPPED``.
+    cell : int
+        The code cell that runs or ran last, from 1; 0 before the first.
+    cells : int
+        Code cells that are not empty.
+    error : str
+        Why it failed or was stopped, in one sentence; empty otherwise.
+    notes : list of str
+        What the user should know besides, such as a copy that could not be saved.
+    experiments : list of str
+        Experiments that its training calls have begun: ``7``, or ``local-1`` for one of this machine's kernels.
+    executed : str
+        Path of the executed notebook, as far as it has come.
+    started, ended : float
+        Seconds since 1970; `ended` is 0 while it runs.
+    schedule : int or None
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    id: int
+    path: str
+    kernel: str
+    state: State = "STARTING"
+    cell: int = 0
+    cells: int
+    error: str = ""
+    notes: list[str] = Field(default_factory=list)
+    experiments: list[str] = Field(default_factory=list)
+    executed: str
+    started: float
+    ended: float = 0.0
+    schedule: int | None = None
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether it has ended."""
+        return self.state not in ("STARTING", "RUNNING")
