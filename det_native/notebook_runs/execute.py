@@ -28,6 +28,8 @@ from det_native.schema.notebook_runs import NotebookRun, RunRequest, State
 SAVE_SECONDS = 5.0
 #: For a kernel to leave the cell that it runs, once it is interrupted.
 INTERRUPT_SECONDS = 20.0
+# Paths of sockets have 108 bytes, with the null byte and what the kernel appends.
+_LONGEST_SOCKET = 90
 _MOST_OF_ERROR = 2_000
 _NO_INPUT = "StdinNotImplementedError"
 
@@ -84,7 +86,7 @@ class _Execution:
             self.notebook,
             timeout=None,
             kernel_name=kernel_of(self.notebook, self.request.kernel),
-            config=Config({"KernelManager": {"transport": "ipc"}}),  # no port that others of this machine could open
+            config=Config({"KernelManager": self._connection()}),
             allow_errors=False,
             resources={"metadata": {"path": str(path.parent)}},
             on_cell_start=self._cell_starts,
@@ -101,6 +103,13 @@ class _Execution:
             finally:
                 with suppress(Exception):
                     self.client.set_widgets_metadata()
+
+    def _connection(self) -> dict[str, str]:
+        """Return how to reach the kernel: by sockets in the run's folder, which others of this machine cannot open."""
+        file = self.folder.path / "kernel.json"
+        if len(os.fsencode(file)) > _LONGEST_SOCKET:
+            return {}
+        return {"transport": "ipc", "connection_file": str(file)}
 
     def _take_signals(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
