@@ -232,6 +232,7 @@ NOT_FOR_PAGES = {
     "GET /api/v1/runs/{run_id}/best",
     "POST /api/v1/runs/{run_id}/reports",
     "POST /api/v1/schedules",
+    "PUT /api/v1/experiments/{experiment_id}/notebook",
     "GET /api/v1/schedules/{schedule_id}",
     "GET /api/v1/settings/notify",
     "PUT /api/v1/settings/notify",
