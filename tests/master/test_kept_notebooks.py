@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 
+import pytest
 from master_parts import Master
 
-from det_native.master.flow.unneeded_blobs import unneeded
+from det_native.master.flow import unneeded_blobs
 
 NOTEBOOK = json.dumps({"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}).encode()
 
 
-def test_a_notebook_is_kept_and_replaced(master: Master) -> None:
+def test_a_notebook_is_kept_and_replaced(master: Master, monkeypatch: pytest.MonkeyPatch) -> None:
     number = master.create()["id"]
     path = f"/api/v1/experiments/{number}/notebook"
     answer = master.client.get(path)
@@ -23,9 +25,11 @@ def test_a_notebook_is_kept_and_replaced(master: Master) -> None:
         answer = master.client.get(path)
         assert answer.content == content
         assert answer.headers["Content-Disposition"] == f'attachment; filename="experiment-{number}.ipynb"'
+    monkeypatch.setattr(unneeded_blobs, "NEW_SECONDS", -60)
     sha256 = master.get(f"/experiments/{number}")["notebook"]
     with master.service.database.read() as connection:
-        assert sha256 not in unneeded(connection, master.service.blobs)
+        assert hashlib.sha256(NOTEBOOK).hexdigest() in unneeded_blobs.unneeded(connection, master.service.blobs)
+        assert sha256 not in unneeded_blobs.unneeded(connection, master.service.blobs)
 
 
 def test_what_is_not_a_notebook_is_refused(master: Master) -> None:
