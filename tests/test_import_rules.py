@@ -93,7 +93,15 @@ ALLOWED: dict[str, set[str]] = {
     "det_native.messaging": {"det_native.schema"},
     "det_native.master": {"det_native.messaging", "det_native.schema", "det_native.search", "det_native.storage"},
     "det_native.compat": set(),
-    "det_native.notebook_runs": {"det_native.capture.secrets", "det_native.client.connect", "det_native.schema"},
+    "det_native.notebook_runs": {
+        "det_native.capture.files",
+        "det_native.capture.secret_files",
+        "det_native.capture.secrets",
+        "det_native.client.connect",
+        "det_native.client.remote.asking",
+        "det_native.client.remote.ssh",
+        "det_native.schema",
+    },
     "det_native.experimental": {
         "det_native.callsite",
         "det_native.capture",

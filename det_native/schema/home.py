@@ -23,7 +23,7 @@ OWN_NAMES = frozenset(
     {
         *("port", "tcp-port", "runtime.json", "master.sock", "token", "start.lock", "master.lock", "master.log"),
         *("blobs", "checkpoints", "runs", "tensorboard", "standby", "local", "cache", "backups", "remote"),
-        *("environments", "data", "secrets", "det.db", "ray.json", "notebook-runs"),
+        *("environments", "data", "secrets", "det.db", "ray.json", "notebook-runs", "notebook-folders"),
     }
 )
 
