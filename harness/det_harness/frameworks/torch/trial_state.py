@@ -35,6 +35,7 @@ from det_harness.frameworks.torch.host_copy import HostMemory
 from det_harness.trial import after_training, heap_file, rng, state_files
 from det_harness.trial.throttle import Throttle
 from det_native.errors import CheckpointError
+from det_native.heap.kinds.torch_ import array_of
 from det_native.pytorch import PyTorchCallback, PyTorchTrialContext
 from det_native.pytorch.native_run import PyTorchRunContext
 
@@ -115,7 +116,7 @@ def digest(context: PyTorchTrialContext) -> bytes:
     state = {key: value for key, value in collect(context, {}).items() if key in _TENSORS}
     nested.split(state, lambda leaf: nested.TAKEN if isinstance(leaf, torch.Tensor) else leaf, found)
     tensors = (each.detach().cpu().contiguous().flatten() for each in found.values())
-    return after_training.digest(each.view(torch.uint8).numpy() for each in tensors)
+    return after_training.digest(array_of(each.view(torch.uint8)) for each in tensors)
 
 
 def save_end(folder: Path, context: PyTorchTrialContext, changes: bytes) -> None:
