@@ -62,7 +62,7 @@ class Tower(torch.nn.Module):
         return x.sum() * (1 + sum(self.order))
 
 storage = {"checkpoint_storage": {"save_trial_latest": 9}, "min_checkpoint_period": {"epochs": 1}}
-context = det.experimental.pytorch.init(configuration(hyperparameters=settings, **storage))
+context = det.experimental.pytorch.init(configuration(**storage, hyperparameters=settings))
 model, x, seen = Tower(), torch.ones(2, 6), []
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 model, optimizer = context.wrap(model, optimizer)
@@ -183,3 +183,10 @@ def test_a_net_that_the_loop_has_grown_is_loaded_as_it_was_at_each_checkpoint(to
     assert "this one has no body.1" in told.error
     kernel.run(local(GROWING))
     assert kernel.value("seen[-1] == det.last_experiment().checkpoints[-1].load()(x).item()")
+    kernel.run("first = min(det.last_experiment().checkpoints, key=lambda checkpoint: checkpoint.batch)")
+    told = kernel.run("first.load()", fails=True)
+    assert told.error is not None
+    assert "give it to experiment.load_into(model, checkpoint=...)" in told.error
+    kernel.run("fresh = Tower(); before = fresh.body[0].weight.sum().item()")
+    kernel.run("det.last_experiment().load_into(fresh, checkpoint=first.uuid)")
+    assert kernel.value("fresh.body[0].weight.sum().item() != before")
