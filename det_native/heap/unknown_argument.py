@@ -60,14 +60,10 @@ def _called(trace: TracebackType) -> Any:
 
 def _value(expression: ast.expr, frame: FrameType) -> Any:
     if isinstance(expression, ast.Name):
-        return next(
-            (names[expression.id] for names in (frame.f_locals, frame.f_globals) if expression.id in names), None
-        )
+        return frame.f_locals.get(expression.id, frame.f_globals.get(expression.id))
     if isinstance(expression, ast.Attribute):
         owner = _value(expression.value, frame)
         # Modules of libraries may make what they name when it is asked for.
-        is_module = inspect.ismodule(owner) and not is_users_module(owner.__name__)
-        return (
-            getattr(owner, expression.attr, None) if is_module else inspect.getattr_static(owner, expression.attr, None)
-        )
+        is_of_library = inspect.ismodule(owner) and not is_users_module(owner.__name__)
+        return (getattr if is_of_library else inspect.getattr_static)(owner, expression.attr, None)
     return None

@@ -17,7 +17,7 @@ def advice(source: str, **names: Any) -> str | None:
     linecache.cache["/a/cell"] = (len(source), None, source.splitlines(keepends=True), "/a/cell")
     try:
         exec(compile(source, "/a/cell", "exec"), {"__name__": "__main__", "torch": torch, **names})  # noqa: S102
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 (whatever it raises)
         return argument_advice(error)
     raise AssertionError("no error")
 
@@ -33,7 +33,7 @@ PLATEAU = (
     [
         "torch.optim.lr_scheduler.ReduceLROnPlateau(None, verbose=True)",
         "from torch.optim.lr_scheduler import ReduceLROnPlateau as P\nx = [P(None,\n  verbose=True)]",
-        "import torch.optim as o\ndef make(kind): return kind(None, verbose=1)\n'é', make(o.lr_scheduler.ReduceLROnPlateau)",
+        "import torch.optim as o\ndef f(kind): return kind(None, verbose=1)\n'é', f(o.lr_scheduler.ReduceLROnPlateau)",
     ],
 )
 def test_what_a_library_has_removed_is_named_with_what_it_takes(source: str) -> None:
