@@ -281,7 +281,7 @@ def test_more_reports_than_batches_leave_the_last_and_say_so(
     assert sum("more often than there are batches" in record.message for record in caplog.records) == 1
     [line] = under_the_cell
     assert "has reported loss more often" in line
-    assert "a loader that context.wrap() has wrapped" in line
+    assert "With a loader that context.wrap() has wrapped, each batch can have one" in line
 
 
 def test_the_last_report_is_what_trials_are_compared_by(tmp_path: Path) -> None:

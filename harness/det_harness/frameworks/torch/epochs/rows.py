@@ -172,8 +172,8 @@ class EpochRows:
         self._replaced += 1
         if self._replaced == 2:  # the last batch's own value makes room for that of the epoch
             text = (
-                f"{_OWNER} has reported {', '.join(self._row)} more often than there are batches in its epoch: the "
-                "last value of an epoch counts. Each batch of a loader that context.wrap() has wrapped can have a value."
+                f"{_OWNER} has reported {', '.join(self._row)} more often than there are batches in its epoch; the "
+                "last value of an epoch counts. With a loader that context.wrap() has wrapped, each batch can have one."
             )
             logger.warning("%s", text)
             self._reporter.warning(text)
