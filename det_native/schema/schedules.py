@@ -43,8 +43,8 @@ def interval_of(text: str) -> timedelta | None:
         return timedelta(seconds=int(match[1]) * _SECONDS[match[2].lower()])
     fields = text.lower().split()
     if len(fields) == len(_CRON):
-        for field, (what, *limits) in zip(fields, _CRON, strict=True):
-            if not all(_is_of_cron(part, *limits) for part in field.split(",")):
+        for field, (what, least, most, words) in zip(fields, _CRON, strict=True):
+            if not all(_is_of_cron(part, least, most, words) for part in field.split(",")):
                 raise ValueError(f"{text!r} is no line of cron, for {field!r} is no {what}: {_EXAMPLE}")
         return None
     raise ValueError(f"{text!r} is no time between two submissions: {_EXAMPLE}")
