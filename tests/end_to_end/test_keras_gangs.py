@@ -69,9 +69,8 @@ def test_a_killed_slot_changes_nothing(keras_kernel: Kernel, keras_cluster: Clus
 @pytest.mark.parametrize("backend", ["torch", BY_HOROVOD])
 def test_here_too_two_processes_train_and_the_users_model_has_their_weights(keras_kernel: Kernel, backend: str) -> None:
     keras_kernel.run(RANKED)
-    changed = FIT.replace(
-        '"slots_per_trial": 2})', f'"slots_per_trial": 2}}, distributed={{"backend": "{backend}"}}), local=True'
-    )
+    by = f'"slots_per_trial": 2}}, distributed={{"backend": "{backend}"}})'
+    changed = FIT.replace('"slots_per_trial": 2})', by).replace("wait=False", "local=True")
     told = keras_kernel.run(f"settings = {{}}\n{changed}\nprint('after', int(model.optimizer.iterations))").text
     assert told.count(f"connected by horovod: {backend == 'horovod'}") == 6
     assert f"after {BATCHES}" in told
