@@ -13,6 +13,7 @@ class Result(Protocol):
     """What a training that this process has submitted makes of its objects."""
 
     experiment: Any
+    outputs: Any
 
     def bring(self) -> None:
         """Put it in place; does nothing the second time."""
