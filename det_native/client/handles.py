@@ -417,7 +417,7 @@ class Experiment(ExperimentLife):
             If the experiment has failed before its first checkpoint.
         """
         loading_into.detail_of(self._source, self._id)
-        self._wait(None, set(), "view")
+        self._wait(None, set(), "view", rendering.NoOutputs())
         detail = loading_into.detail_of(self._source, self._id)
         if checkpoint is None:
             weights = loading_into.weights_setting(detail)

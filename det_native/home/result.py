@@ -51,7 +51,7 @@ class Result:
     execution: int | None = None
     created: str = ""
     done: bool = False
-    outputs: Any = None
+    outputs: rendering.Outputs | None = None
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _large: tuple[rest.Checkpoint, CallSnapshot] | None = None
 
