@@ -187,6 +187,7 @@ def test_schedules_are_paused_resumed_and_cancelled(timed: Master, clock: Clock)
         ({"every": "often"}, "is no time between two submissions"),
         ({"every": "0h"}, "is no time between two submissions"),
         ({"every": "61 * * * *"}, "is no line of cron"),
+        ({"every": "5-2 * * * *"}, "is no line of cron"),
         ({"every": "1h", "timezone": "Mars/Olympus"}, "is no time zone"),
         ({}, "needs one of at and every"),
         ({"every": "1h", "at": "2031-01-01T00:00:00Z"}, "needs one of at and every"),
