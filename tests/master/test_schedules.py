@@ -187,6 +187,8 @@ def test_schedules_are_paused_resumed_and_cancelled(timed: Master, clock: Clock)
         ({"every": "often"}, "is no time between two submissions"),
         ({"every": "0h"}, "is no time between two submissions"),
         ({"every": "61 * * * *"}, "is no line of cron"),
+        ({"every": "0 3 * * 5-1"}, "the days 5-1 end before they begin"),
+        ({"every": "0 3 * * 8"}, "is no line of cron"),
         ({"every": "5-2 * * * *"}, "is no line of cron"),
         ({"every": "1h", "timezone": "Mars/Olympus"}, "is no time zone"),
         ({}, "needs one of at and every"),
@@ -244,6 +246,21 @@ def test_schedules_are_listed_described_and_cancelled_from_the_command_line(
     assert "nightly" not in det("list").output
     assert "nightly" in det("list", "--all").output
     assert "it cannot be canceled" in str(det("cancel", number).exception)
+
+
+@pytest.mark.parametrize(
+    ("days", "weekdays"),
+    [("0", {6}), ("7", {6}), ("1-5", {0, 1, 2, 3, 4}), ("0-2", {6, 0, 1}), ("1-6/2", {0, 2, 4}), ("mon,6", {0, 5})],
+)
+def test_days_of_the_week_count_from_sunday_as_crons_do(days: str, weekdays: set[int]) -> None:
+    timing = Timing(every=f"0 3 * * {days}", timezone="UTC")
+    moment, seen = BEGIN, set()
+    for _ in range(14):
+        after = next_time(timing, moment, BEGIN)
+        assert after is not None
+        seen.add(after.weekday())
+        moment = after
+    assert seen == weekdays
 
 
 EVERY = ["1h", "3d", "0 3 * * *", "*/7 * * * 1"]
