@@ -66,7 +66,9 @@ def settle_variables(home: Home) -> str:
     kept = kept_setting(home, DATABASE, {})
     url, own = (database_url(home, text) for text in (kept_setting(home, DATABASE), kept))
     if (kept or home.database.exists()) and _place(url) != _place(own):
-        forget = f"remove the file {kept_file(home, DATABASE)}, which remembers it" if kept else "move it away"
+        forget = (
+            f"remove the file {kept_file(home, DATABASE)}, which remembers it" if kept else f"move {home.database} away"
+        )
         raise MasterStartError(
             f"The experiments of {home.path} are in {described(own)}, and {DATABASE} names {described(url)}: start "
             f"without {DATABASE}, or, if the experiments are there now, {forget}."

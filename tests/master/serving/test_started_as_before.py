@@ -110,6 +110,12 @@ def test_the_database_and_the_mail_server_of_a_home_are_those_of_every_later_mas
         assert "-word" not in refused.stderr
     assert "Traceback" not in home.log.read_text()
 
+    # One that runs has what it has.
+    assert det("up").returncode == 0
+    assert det("up", DET_DATABASE=url).returncode == 0
+    other = det("up", DET_DATABASE=postgres.new_database())
+    assert (other.returncode, "It has another database than DET_DATABASE names" in other.stderr) == (1, True)
+
     # Nobody else reads a password: not in the log, nor in what tells of the master.
     assert det("up").returncode == 0
     holders = [path for path in home.path.rglob("*") if path.is_file() and b"right-word" in path.read_bytes()]
@@ -166,7 +172,7 @@ def test_a_home_of_sqlite_is_not_left_for_a_server(home: Home, monkeypatch: pyte
     home.path.mkdir()
     home.database.touch()
     monkeypatch.setenv("DET_DATABASE", "postgresql://me:pass-word@db/det?password=pass-word")
-    with pytest.raises(Exception, match="start without DET_DATABASE, or, if the experiments are there now, move it"):
+    with pytest.raises(Exception, match="start without DET_DATABASE, or, if the experiments are there now, move /"):
         settle_variables(home)
     monkeypatch.setenv("DET_DATABASE", f"sqlite:///{home.database}")
     assert settle_variables(home) == f"sqlite:///{home.database}"
