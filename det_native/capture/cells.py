@@ -20,7 +20,6 @@ from det_native.capture.cell_costs import (
 )
 from det_native.capture.explain import (
     drawn_rows,
-    early_warning,
     execution_rows,
     failed_init_problem,
     lost_settings_warning,
@@ -375,9 +374,6 @@ class CellCapture:
         for execution in self.executions:
             capture.requirements.extend(transform(execution.succeeded).requirements)
         capture.requirements = list(dict.fromkeys(capture.requirements))
-        early = [e for e in (self.log.executions[i] for i in included) if not e.ending.recorded]
-        if early:
-            self.warnings.append(early_warning([each.number for each in early]))
 
     def _forced(self, index: int) -> tuple[str, str]:
         """Return why a cell runs again against its nature, and what to do; empty texts of any other."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -71,7 +72,10 @@ def capture_script(request: Request, record: CallRecord | None, command: Sequenc
         capture.history.earlier = list(earlier_trainings(others, site_of))
         capture.history.answers = list(earlier_answers(others, site_of))
     own = [(source, target)]
-    files = add_files(capture, own, request, [root, script.parent], Path.cwd(), arguments=arguments)
+    # A configuration has no include= for its script: what PYTHONPATH leads to is sent, too.
+    elsewhere = os.environ.get("PYTHONPATH", "").split(os.pathsep) if command is not None else []
+    roots = [root, script.parent, *(Path(each) for each in elsewhere if each)]
+    files = add_files(capture, own, request, roots, Path.cwd(), arguments=arguments)
     problems = [*files.problems, *(relative if command is None else ())]
     for text, where in [*own, *files.texts]:
         problems.extend(secret_problems(text, where, request.values))

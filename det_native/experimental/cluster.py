@@ -15,6 +15,7 @@ import det_native.display  # noqa: F401 (handles show themselves by what it regi
 from det_native._version import PROTOCOL
 from det_native.capture import submitted
 from det_native.capture.bundle import assemble
+from det_native.capture.bundle_rows import count_cells
 from det_native.capture.call import notebook_folder
 from det_native.capture.log import current_log, running_execution
 from det_native.capture.model import Bundle, Capture
@@ -204,7 +205,7 @@ def for_master(bundle: Bundle, master_url: str | None) -> Bundle:
 def _contents(bundle: Bundle) -> str:
     """Return what is sent, counted: ``5 of 9 cells, 1 value, 2 files``."""
     program, log = bundle.manifest.program, current_log()
-    cells = len({cell.cell_id or cell.source.strip() for cell in program.cells})
+    cells = count_cells(program)
     executed = len({execution.cell for execution in log.executions}) if log is not None else 0
     words = (
         [program.command[0]] if program.kind == "script" else [f"{cells} of {counted(max(executed, cells), 'cell')}"]

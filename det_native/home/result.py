@@ -44,6 +44,8 @@ class Result:
         When the experiment was created: a master of an emptied home gives its number to another one.
     done : bool
         It was brought, or never comes.
+    outputs : rendering.Outputs or None
+        Shows in cells that wait what the training prints and shows, each line once.
     """
 
     experiment: Experiment
@@ -52,6 +54,7 @@ class Result:
     execution: int | None = None
     created: str = ""
     done: bool = False
+    outputs: rendering.Outputs | None = None
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _large: tuple[rest.Checkpoint, CallSnapshot] | None = None
 

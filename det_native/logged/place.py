@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 
 class Taker(Protocol):
@@ -26,8 +26,14 @@ class Taker(Protocol):
     def log_histogram(self, name: Any, values: Any, bins: Any) -> None:
         """Take values, of which a histogram is kept."""
 
-    def show(self, shown: Any) -> bool:
-        """Take what a notebook would show, a figure or a table; False if it is neither."""
+    def show(self, shown: Any, display_id: str = "", *, update: bool = False) -> bool:
+        """Take what a notebook would show; False if it is neither a figure nor a table, and no cell waits for it."""
+
+    def printed(self, stream: Literal["stdout", "stderr"], text: str) -> None:
+        """Take what the code prints."""
+
+    def clear_output(self) -> None:
+        """Take note that the output of the cell is cleared."""
 
 
 _taker: Taker | None = None

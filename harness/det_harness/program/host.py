@@ -93,6 +93,7 @@ class WorkerHost(HostOfCalls):
             self._prepare(payload)
             self._take_what_is_logged()
             self.outcome = self._controller(payload).run()
+            self._end_output()
         except SystemExit as error:
             self.failure = TrialDefinitionError(
                 f"sys.exit({error.code!r}) was called during the training. To fail the trial, raise an exception; to "
@@ -178,6 +179,11 @@ class WorkerHost(HostOfCalls):
         """Have what is logged kept from here on: until the program ends, which it may do after its training."""
         self._logging.enter_context(taken_by(self._services.recorder))
 
+    def _end_output(self) -> None:
+        """Have the cell that waits show nothing of what the program does after its training: it does that itself."""
+        if self._services.recorder is not None:
+            self._services.recorder.end_output()
+
     def _batches(self, payload: Any) -> Generator[Any, None, None]:
         assert self._loop is not None
         try:
@@ -185,7 +191,9 @@ class WorkerHost(HostOfCalls):
             self._take_what_is_logged()
             self._loop.controller = controller = harness_for(payload).loop(payload, self._services)
             yield from controller.batches()
+            self._end_output()
         except GeneratorExit:
+            self._end_output()
             self.outcome = controller.outcome
             raise
         except BaseException as error:
