@@ -37,7 +37,7 @@ from det_native.capture.seen_files import SeenFiles, read_later
 from det_native.capture.side_effects.process import is_library_class
 from det_native.capture.sites import site_in_cells
 from det_native.capture.stale import changed_files, stale_modules
-from det_native.capture.submitted import CapturedTraining, earlier_trainings, has_come_home
+from det_native.capture.submitted import earlier_answers, earlier_trainings, has_come_home
 from det_native.capture.transform import transform
 from det_native.capture.value_paths import ValuePaths
 from det_native.capture.values_to_send import ValuesToSend
@@ -115,7 +115,7 @@ class CellCapture:
         capture = Capture(self._program(included))
         capture.values = self.values.captured(self.plan, included)
         capture.history.streams = self._streams()
-        capture.history.earlier = self._earlier()
+        self._add_earlier(capture)
         self._add_files(capture, included)
         self._explain(capture, included)
         capture.notes.warnings = list(dict.fromkeys(self.warnings))
@@ -261,8 +261,8 @@ class CellCapture:
         record = self.request.init
         return site_in_cells("init", record, self.log, included, self._roots()) if record is not None else None
 
-    def _earlier(self) -> list[CapturedTraining]:
-        """Return the trainings that calls of the program made whose weights the notebook has."""
+    def _add_earlier(self, capture: Capture) -> None:
+        """Add the trainings by calls of the program whose weights the notebook has, and what was asked of them."""
         again = [step.run for step in self.plan.steps]
         whole = {step.run for step in self.plan.steps if step.kind != "settings"}
 
@@ -271,7 +271,9 @@ class CellCapture:
                 return None
             return site_in_cells(cast(CallKind, record.kind), record, self.log, again, self._roots())
 
-        return list(earlier_trainings(self.log.calls, site_of))
+        capture.history.earlier = list(earlier_trainings(self.log.calls, site_of))
+        if self.request.kind == "create":
+            capture.history.answers = list(earlier_answers(self.log.calls, site_of))
 
     def _streams(self) -> list[CapturedStreams]:
         """Return the states before each cell that has drawn: others, which stay behind, may have drawn before it."""

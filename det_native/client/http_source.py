@@ -29,7 +29,7 @@ from det_native.errors import (
 )
 from det_native.schema import rest, routes
 from det_native.schema.life import Deletion, ExperimentContinuation, ExperimentFork, Retained, Retention
-from det_native.schema.manifests import BundleManifest, EarlierTraining
+from det_native.schema.manifests import BundleManifest
 from det_native.schema.outputs import MediaKind
 from det_native.schema.query.filters import Filters
 from det_native.schema.query.ordering import Order
@@ -364,8 +364,8 @@ class HttpSource(Source):
         )
 
     @contextmanager
-    def _files_of_earlier(self, earlier: EarlierTraining) -> Iterator[Path]:
-        checkpoint = self.checkpoint(earlier.checkpoint)
+    def _files_of_earlier(self, uuid: str) -> Iterator[Path]:
+        checkpoint = self.checkpoint(uuid)
         with tempfile.TemporaryDirectory(prefix="det-checkpoint-") as folder:
             self.download(checkpoint, Path(folder))
             yield Path(folder)

@@ -21,7 +21,7 @@ from det_native.local.log import read_log
 from det_native.local.store import LocalStore
 from det_native.local.summaries import summary_of
 from det_native.schema import rest
-from det_native.schema.manifests import BundleManifest, EarlierTraining
+from det_native.schema.manifests import BundleManifest
 from det_native.schema.outputs import MediaKind
 from det_native.schema.ranking import trials_best_first
 from det_native.schema.registry import CheckpointChange, CheckpointVerified
@@ -307,5 +307,5 @@ class _EndOfRun(Iterator[rest.Event]):
         )
 
 
-def _no_files(earlier: EarlierTraining) -> AbstractContextManager[Path]:
-    raise CheckpointError(f"checkpoint {earlier.checkpoint} lies on a cluster")
+def _no_files(uuid: str) -> AbstractContextManager[Path]:
+    raise CheckpointError(f"checkpoint {uuid} lies on a cluster")

@@ -200,6 +200,6 @@ def _serve(home: Home, arguments: Sequence[str], *, yes: bool) -> None:
     remote_commands.show_service(str(planned.path), planned.text, planned.commands)
     if not yes:
         click.confirm("Do it?", abort=True)
-    for sentence in install(planned, home, running=runtime is not None):
+    for sentence in install(planned, home, arguments, running=runtime is not None):
         click.echo(sentence, err=True)
     remote_commands.say_service(removal(planned), running=runtime is not None)

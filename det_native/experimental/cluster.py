@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import det_native.display  # noqa: F401 (handles show themselves by what it registers)
 from det_native._version import PROTOCOL
+from det_native.capture import submitted
 from det_native.capture.bundle import assemble
 from det_native.capture.bundle_rows import count_cells
 from det_native.capture.call import notebook_folder
@@ -27,6 +28,7 @@ from det_native.client.http_source import HttpSource
 from det_native.client.last import note_begun
 from det_native.client.persistence import over_cuts
 from det_native.client.remote.target import is_ssh
+from det_native.client.replayed_source import recording
 from det_native.client.session import Session
 from det_native.client.upload import forget_bundle, note_checked, upload_bundle
 from det_native.display.environment import in_notebook
@@ -111,8 +113,10 @@ def submit(
         capture.notes.warnings += noted.proof.sentences
     here = master_name(settings)
     capture.history.earlier = [one for one in capture.history.earlier if one.master == here]
+    capture.history.answers = [answers for answers in capture.history.answers if answers.master == here]
     config = config.with_variables(_variables_here(framework))
     experiment = send_capture(capture, config, framework, settings, origin.answers.idempotency_key)
+    submitted.note_recorded(origin.record, experiment, here)
     if payload is not None and origin.has_code:  # else nothing in this process reads what is written
         model_dir = getattr(getattr(payload, "estimator", None), "model_dir", None)
         note_result(experiment, payload, FilesOfCall(begun, model_dir or ""), running_execution())
@@ -164,7 +168,7 @@ def send_capture(
     except BaseException:
         shown.failed("It ended here; the error says why.")
         raise
-    experiment = Experiment(HttpSource(session), detail.id)
+    experiment = Experiment(recording(HttpSource(session)), detail.id)
     note_begun(experiment)
     if settings.show == "view" and in_notebook():
         shown.say("")

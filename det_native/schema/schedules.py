@@ -14,7 +14,17 @@ from det_native.schema.rest import ExperimentCreate
 
 _EVERY = re.compile(r"(\d+)\s*(min|m|h|d|w)", re.IGNORECASE)
 _SECONDS = {"min": 60, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-_CRON_FIELDS = 5
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+# The fields of a line of cron: what each is, its smallest and largest number, and words for numbers.
+_CRON: tuple[tuple[str, int, int, tuple[str, ...]], ...] = (
+    ("minute", 0, 59, ()),
+    ("hour", 0, 23, ()),
+    ("day", 1, 31, ("last",)),
+    ("month", 1, 12, _MONTHS),
+    ("day of the week", 0, 6, _WEEKDAYS),
+)
+_CRON_PART = re.compile(r"(?:\*|(\w+)(?:-(\w+))?)(?:/(\d+))?")
 _EXAMPLE = 'write "30min", "12h", "1d" or a line of cron such as "0 3 * * *"'
 
 
@@ -31,9 +41,23 @@ def interval_of(text: str) -> timedelta | None:
         if not 0 < int(match[1]) <= 10_000:
             raise ValueError(f"{text!r} is no time between two submissions: {_EXAMPLE}")
         return timedelta(seconds=int(match[1]) * _SECONDS[match[2].lower()])
-    if len(text.split()) == _CRON_FIELDS:
+    fields = text.lower().split()
+    if len(fields) == len(_CRON):
+        for field, (what, least, most, words) in zip(fields, _CRON, strict=True):
+            if not all(_is_of_cron(part, least, most, words) for part in field.split(",")):
+                raise ValueError(f"{text!r} is no line of cron, for {field!r} is no {what}: {_EXAMPLE}")
         return None
     raise ValueError(f"{text!r} is no time between two submissions: {_EXAMPLE}")
+
+
+def _is_of_cron(part: str, least: int, most: int, words: tuple[str, ...]) -> bool:
+    match = _CRON_PART.fullmatch(part)
+    if match is None:
+        return False
+    ends = [end for end in (match[1], match[2]) if end is not None and end not in words]
+    return all(end.isdecimal() and least <= int(end) <= most for end in ends) and int(match[3] or 1) in range(
+        1, most - least + 1
+    )
 
 
 class Timing(Sent):

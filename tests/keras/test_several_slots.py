@@ -12,14 +12,7 @@ import slots_program
 from det_harness.ranks.communicator import OneProcess
 from forked_programs import ForkedPrograms
 
-from det_native.frameworks import has_horovod
-
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not has_horovod("tensorflow"), reason="Horovod for TensorFlow is not installed here: sh tools/horovod.sh."
-    ),
-]
+pytestmark = pytest.mark.slow
 
 PROGRAM = Path(slots_program.__file__)
 FEW = ["whole", "once"]

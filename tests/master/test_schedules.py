@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from apscheduler.triggers.cron import CronTrigger
 from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,6 +54,63 @@ def timed(tmp_path: Path, clock: Clock) -> Iterator[Master]:
     """Give a master with the test's clock."""
     with scheduling(tmp_path / "home", clock) as master:
         yield master
+
+
+CRON_FIELD = st.sampled_from(
+    [
+        *"*07a?",
+        "1",
+        "5",
+        "24",
+        "31",
+        "32",
+        "59",
+        "60",
+        "*/5",
+        "*/0",
+        "*/24",
+        "1-5",
+        "1-5/2",
+        "1,3",
+        "jan",
+        "jan-mar",
+        "SUN",
+        "last",
+        "1,,2",
+    ]
+)
+
+
+@given(st.lists(CRON_FIELD, min_size=5, max_size=5))
+def test_what_a_client_refuses_of_cron_the_master_cannot_keep_to(fields: list[str]) -> None:
+    line = " ".join(fields)
+    try:
+        CronTrigger.from_crontab(line)
+    except ValueError:
+        return
+    assert Timing(every=line).every == line
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("0 25 * * *", "'25' is no hour"),
+        ("60 0 * * *", "'60' is no minute"),
+        ("0 0 32 * *", "'32' is no day:"),
+        ("0 0 * 13 *", "'13' is no month"),
+        ("0 0 * * 7", "'7' is no day of the week"),
+        ("a 0 * * *", "'a' is no minute"),
+        ("*/0 * * * *", "'*/0' is no minute"),
+        ("0 */30 * * *", "'*/30' is no hour"),
+    ],
+)
+def test_a_line_of_cron_is_checked_before_any_cell_runs(line: str, what: str, tmp_path: Path) -> None:
+    notebook = tmp_path / "night.ipynb"
+    notebook.write_text('{"cells": [{"cell_type": "code", "source": "open(\'ran\', \'w\')"}]}')
+    refused = CliRunner().invoke(cli, ["submit", str(notebook), "--every", line])
+    assert refused.exit_code != 0
+    assert f"{line!r} is no line of cron, for {what}" in refused.output + str(refused.exception)
+    assert not (tmp_path / "ran").exists()
 
 
 def ask(master: Master, timing: dict[str, Any], config: dict[str, Any] | None = None, **more: Any) -> Any:
@@ -159,6 +217,7 @@ def test_schedules_are_paused_resumed_and_cancelled(timed: Master, clock: Clock)
         ({"every": "often"}, "is no time between two submissions"),
         ({"every": "0h"}, "is no time between two submissions"),
         ({"every": "61 * * * *"}, "is no line of cron"),
+        ({"every": "5-2 * * * *"}, "is no line of cron"),
         ({"every": "1h", "timezone": "Mars/Olympus"}, "is no time zone"),
         ({}, "needs one of at and every"),
         ({"every": "1h", "at": "2031-01-01T00:00:00Z"}, "needs one of at and every"),

@@ -135,7 +135,8 @@ class Recorder:
         """Take a picture."""
         from det_harness.logged.pictures import picture_of
 
-        with self._kept(f"log_image({name!r:.60})", "picture"):
+        name, image = _in_order(name, image)
+        with self._kept(f"log_image({_named(name)})", "picture"):
             picture = picture_of(image)
             self._add_picture(name, picture, caption)
 
@@ -143,12 +144,13 @@ class Recorder:
         """Take a table."""
         from det_harness.logged.tables import table_of
 
-        with self._kept(f"log_table({name!r:.60})", "table"):
+        name, table = _in_order(name, table)
+        with self._kept(f"log_table({_named(name)})", "table"):
             self._add_table(name, table_of(table), caption)
 
     def log_text(self, name: Any, text: Any) -> None:
         """Take a text."""
-        with self._kept(f"log_text({name!r:.60})", "text"):
+        with self._kept(f"log_text({_named(name)})", "text"):
             try:
                 whole = str(text)
             except Exception as error:
@@ -165,7 +167,8 @@ class Recorder:
         """Take values, of which a histogram is kept."""
         from det_harness.logged.tables import histogram_of
 
-        with self._kept(f"log_histogram({name!r:.60})", "histogram"):
+        name, values = _in_order(name, values)
+        with self._kept(f"log_histogram({_named(name)})", "histogram"):
             self._add(MediaKind.HISTOGRAM, name, histogram_of(values, bins), "json")
 
     def show(self, shown: Any, display_id: str = "", *, update: bool = False) -> bool:
@@ -391,9 +394,9 @@ class Recorder:
         return name
 
     def _known_name(self, given: Any, what: str) -> str:
-        name = checked_name(given)
+        name = "" if getattr(given, "ndim", 0) else checked_name(given)
         if not name:
-            self._tell("no name", f"{what} has the name {given!r:.60}, which is none, and is left out.")
+            self._tell("no name", f"{what} has the name {_named(given)}, which is none, and is left out.")
         elif name != given:
             self._tell("odd name", f"{what} has the name {given!r:.60}; it is kept as {name!r:.60}.")
         return name
@@ -456,6 +459,17 @@ class _Kept:
             logger.warning("%s is left out, and the training goes on.", self._call, exc_info=error)
             return True
         return False
+
+
+def _in_order(name: Any, content: Any) -> tuple[Any, Any]:
+    """Return a name and what has it, also where a caller has turned them round."""
+    turned = isinstance(content, str) and not isinstance(name, str | int | float | None)
+    return (content, name) if turned else (name, content)
+
+
+def _named(name: Any) -> str:
+    """Return a name as it was given; what can be none by its type, since it may be a picture."""
+    return f"{name!r:.60}" if isinstance(name, str | int | float | None) else f"a {type(name).__name__}"
 
 
 def _sha256(content: bytes) -> str:

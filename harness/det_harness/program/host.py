@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from det_harness.frameworks.base import harness_for
-from det_harness.program.calls import CallMatcher
+from det_harness.program.calls import CallMatcher, EarlierCall
 from det_harness.program.earlier import Files, HostOfCalls, OtherCalls
 from det_harness.program.inputs import InputCheck
 from det_harness.program.made_up import MadeUpValues
@@ -22,7 +22,6 @@ from det_native.callsite import came_through
 from det_native.errors import CheckpointError, TrialDefinitionError
 from det_native.logged.place import taken_by
 from det_native.schema.environment import TrialEnvironment
-from det_native.schema.manifests import EarlierTraining
 
 logger = logging.getLogger("det_harness")
 
@@ -153,7 +152,7 @@ class WorkerHost(HostOfCalls):
     def _is_compared(self) -> bool:
         return self._check is not None and (self._check.is_exact or not self._calls.init_reached)
 
-    def _other(self, payload: Any, earlier: EarlierTraining | None) -> Any:
+    def _other(self, payload: Any, earlier: EarlierCall) -> Any:
         try:
             return self._others.result(payload, earlier)
         except CheckpointError as error:
@@ -168,6 +167,8 @@ class WorkerHost(HostOfCalls):
             self._before_training()
             if self._check is not None:
                 self._check.compare(payload)
+            if isinstance(payload, type):
+                self._others.check_class(payload)
         harness = harness_for(payload)
         if harness.begins_with_seed(payload):
             rng.seed_all(self.environment.trial_seed)
