@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from det_native._version import __version__
 from det_native.errors import DetError
 from det_native.master import home as home_folder
-from det_native.master.config import MasterConfig, parse_arguments
+from det_native.master.config import LOOPBACK, MasterConfig, parse_arguments
 from det_native.master.logs import set_up_logging
 from det_native.schema.home import RuntimeFile
 
@@ -150,7 +150,11 @@ def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
             service.on_shutdown = server.stop
 
             async def open_page() -> str:
-                return await server.open_to_browsers() if tcp is None else tcp
+                if tcp is not None:
+                    return tcp
+                port = await server.open_to_browsers(runtime_file.last_port(config.home))
+                runtime_file.remember_port(config.home, port)
+                return f"http://{LOOPBACK}:{port}"
 
             app.state.open_page = open_page
             try:
