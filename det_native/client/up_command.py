@@ -152,7 +152,8 @@ def up(context: click.Context, /, *, service: bool, yes: bool, **options: Any) -
         return
     click.echo(f"A master runs already at {places} (home {home.path}).")
     check_version(Session(runtime.url, "").health(), runtime.url)
-    named, kept = (database_url(home, kept_setting(home, DATABASE, given)) for given in (os.environ, {}))
+    named = database_url(home, kept_setting(home, DATABASE, os.environ))
+    kept = database_url(home, kept_setting(home, DATABASE, {}))
     if named.rpartition("@")[2] != kept.rpartition("@")[2]:  # the user may be another one
         said = (
             f"It has another database than {DATABASE} names. Unset that; or `det down`, and `det up` says what to do."
