@@ -297,7 +297,8 @@ class _Choice:
         travel = self.travel(need.name)
         if travel.refused:
             return travel
-        if travel.weights and not self._is_built(need.name, need.user, state):
+        is_built_there = travel.weights or need.maker in travel.wrapped_in
+        if is_built_there and not self._is_built(need.name, need.user, state):
             return Travel(refused="an object that is not made here")
         if travel.holds_model:
             for also in self._sharing(need.name, need.user):

@@ -87,7 +87,8 @@ class Travel(NamedTuple):
 
     `weights`: they are put into an object of the same build, which has to be there. `code` are names of classes and
     functions that have to be there. `shares` are names whose values have objects in common with this one; of a model's
-    that matters (`holds_model`), of numbers (`is_data`) it does not.
+    that matters (`holds_model`), of numbers (`is_data`) it does not. `wrapped_in`: the runs
+    that wrapped models and optimizers of the call to which it leads: its context knows the objects that these make.
     """
 
     size: int = 0
@@ -97,6 +98,7 @@ class Travel(NamedTuple):
     shares: frozenset[str] = frozenset()
     holds_model: bool = False
     is_data: bool = False
+    wrapped_in: frozenset[int] = frozenset()
 
 
 class Step(NamedTuple):
