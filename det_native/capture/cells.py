@@ -12,6 +12,7 @@ from typing import Any, cast
 from det_native.capture.cell_costs import (
     REMOVED,
     TRAINED,
+    leaves_something,
     makers_of_removed,
     needs_large_files,
     seconds_of,
@@ -164,7 +165,10 @@ class CellCapture:
                 if stays.get(one.index, "").startswith(REMOVED)
             },
         )
-        runs = [replace(run, secret_lines=secrets[index]) for index, run in enumerate(runs)]
+        runs = [
+            replace(run, secret_lines=secrets[index], leaves=leaves_something(one, run, self.namespace))
+            for index, (run, one) in enumerate(zip(runs, self.executions, strict=True))
+        ]
         held = {name: Read((name,)) for name in self._held_names(runs)}
         return [*runs[:-1], replace(runs[-1], reads={**runs[-1].reads, **held})]
 

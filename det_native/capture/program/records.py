@@ -45,6 +45,8 @@ class Run:
         Names that it made of random bytes which nobody restores: running it again makes others.
     sets : tuple of str
         What it was seen to set for the whole process.
+    leaves : bool
+        It may have left what no name shows: files, the place of a stream of data, or nobody looked.
     seconds : float
         How long it took, without imports.
     stays : str
@@ -69,6 +71,7 @@ class Run:
     lost: frozenset[str] = frozenset()
     drawn: frozenset[str] = frozenset()
     sets: tuple[str, ...] = ()
+    leaves: bool = False
     seconds: float = 0.0
     stays: str = ""
     removes: frozenset[int] = frozenset()
