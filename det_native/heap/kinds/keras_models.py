@@ -104,9 +104,10 @@ def rebuilt_model(package: str, config: Any, weights: Any, of_optimizer: Any, co
         model = saving.deserialize_keras_object(config, safe_mode=False)
     optimizer: Any = getattr(model, "optimizer", None)
     if of_optimizer and not _fits(_variables_of(optimizer), of_optimizer):
-        # That one was built for other variables: layers may have been frozen since.
+        # That one was built, and for other variables: layers may have been frozen since, or nothing was trained.
         optimizer = model.optimizer = type(optimizer).from_config(optimizer.get_config())
-        optimizer.build(_variables_trained(optimizer, model, of_optimizer))
+        if not _fits(_variables_of(optimizer), of_optimizer):
+            optimizer.build(_variables_trained(optimizer, model, of_optimizer))
     if not _assigned(_weights(model) or (), weights) or not _assigned(_variables_of(optimizer), of_optimizer):
         raise ValueError(f"its configuration gives another {type(model).__name__}: its variables have other shapes")
     return model
