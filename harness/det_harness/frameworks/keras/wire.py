@@ -110,6 +110,7 @@ class RingWire(Wire):
         self._ring = communicator.ring
         self._compress = compress
         self._error: Exception | None = None
+        self._last: Any = None
 
     def add_up(self, values: Sequence[Any], name: str) -> list[Any]:
         """Return the sums over the ranks; of slices, all of them one behind the other."""
@@ -127,8 +128,10 @@ class RingWire(Wire):
                 self._error = error
                 raise
 
-        with tf.device("CPU:0"):
-            received = iter(tf.nest.flatten(tf.numpy_function(exchange, given, [tensor.dtype for tensor in given])))
+        with tf.device("CPU:0"), tf.control_dependencies(self._before()):
+            tensors = tf.nest.flatten(tf.numpy_function(exchange, given, [tensor.dtype for tensor in given]))
+        self._last = None if tf.executing_eagerly() else tensors[0]
+        received = iter(tensors)
         found: list[Any] = []
         for value, sparse in zip(values, is_sparse, strict=True):
             tensor = tf.cast(next(received), value.dtype)
@@ -141,6 +144,13 @@ class RingWire(Wire):
                 tensor.set_shape(value.shape)
                 found.append(tensor)
         return found
+
+    def _before(self) -> list[Any]:
+        """Return what an exchange comes after, where a graph may have it so: each blocks a thread of TensorFlow's."""
+        graph, last = tf.compat.v1.get_default_graph(), self._last
+        if tf.executing_eagerly() or last is None or last.graph is not graph:
+            return []
+        return [last] if last.op._control_flow_context is graph._get_control_flow_context() else []
 
     def loss_behind(self, error: Exception) -> Exception | None:
         """Return the error with which the exchange has failed."""
