@@ -90,8 +90,13 @@ def reduced_model(model: Any) -> Any:
     config = sys.modules[package].saving.serialize_keras_object(model)
     parts = [model, *_layers(model)]
     for part in parts:
-        if is_users(type(part)) and not is_users_module(type(part).from_config.__module__):
-            inspect.signature(type(part)).bind(**part.get_config())  # as its class is made there
+        cls: Any = type(part)
+        if not is_users(cls) and getattr(sys.modules.get(cls.__module__), cls.__name__, None) is not cls:
+            raise ValueError(
+                f"Keras has made the class {cls.__name__} of a SavedModel, and no configuration makes it again"
+            )
+        if is_users(cls) and not is_users_module(cls.from_config.__module__):
+            inspect.signature(cls).bind(**part.get_config())  # as its class is made there
     code = {thing.__name__: thing for thing in (*map(type, parts), *_functions_in(config)) if is_users(thing)}
     of_optimizer = _numbers(_variables_of(getattr(model, "optimizer", None)))
     return rebuilt_model, (package, config, _numbers(weights), of_optimizer, dict(sorted(code.items())))
