@@ -9,7 +9,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
-from det_native.capture.cell_costs import TRAINED, needs_large_files, seconds_of, secret_lines, why_it_stays
+from det_native.capture.cell_costs import (
+    REMOVED,
+    TRAINED,
+    makers_of_removed,
+    needs_large_files,
+    seconds_of,
+    secret_lines,
+    why_it_stays,
+)
 from det_native.capture.explain import (
     drawn_rows,
     execution_rows,
@@ -148,6 +156,11 @@ class CellCapture:
             wanted=self.init,
             stays=stays,
             seconds={one.index: seconds_of(self.log.executions[one.index]) for one in self.executions},
+            removes={
+                one.index: makers_of_removed(one, self.log)
+                for one in self.executions
+                if stays.get(one.index, "").startswith(REMOVED)
+            },
         )
         runs = [replace(run, secret_lines=secrets[index]) for index, run in enumerate(runs)]
         held = {name: Read((name,)) for name in self._held_names(runs)}
@@ -176,7 +189,10 @@ class CellCapture:
             and (why := TRAINED if step.run in trained else needs_large_files(step, self.log, root, context))
         }
         if large:  # what they need besides is not worth its way
-            self.runs = [replace(run, stays=large.get(index, run.stays)) for index, run in enumerate(self.runs)]
+            self.runs = [
+                replace(run, stays=large[index], removes=frozenset()) if index in large else run
+                for index, run in enumerate(self.runs)
+            ]
             self.plan = self._choose(self.runs)
         self._without_data = {
             step.source for step in self.plan.steps if step.run in large and step.run not in self.plan.needed

@@ -10,7 +10,7 @@ import click
 from det_native.client.output import Output, takes_output_options
 from det_native.errors import ArgumentError
 from det_native.schema.home import Home, read_runtime
-from det_native.schema.start_settings import database_url
+from det_native.schema.start_settings import DATABASE, database_url, kept_setting
 
 if TYPE_CHECKING:
     from det_native.storage.backups import Backup
@@ -106,7 +106,8 @@ def _backups(database: Path) -> list[Backup]:
 
 def _database() -> Path:
     """Return the file of the master's database."""
-    url = database_url(Home.default())
+    home = Home.default()
+    url = database_url(home, kept_setting(home, DATABASE))
     if not url.startswith(_SQLITE):
         raise ArgumentError(
             "The database of this home is on a server (DET_DATABASE): use its own tools, pg_dump and pg_restore."

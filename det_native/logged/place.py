@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -37,6 +38,7 @@ class Taker(Protocol):
 
 
 _taker: Taker | None = None
+_thread = threading.local()
 _said = False
 
 
@@ -63,6 +65,22 @@ def taken_by(taker: Taker | None) -> Iterator[None]:
         yield
     finally:
         _taker = before
+
+
+@contextmanager
+def only_logged() -> Iterator[None]:
+    """Have what this thread prints in the block stand in the log, and not in the cell that waits."""
+    _thread.is_unheard = True
+    try:
+        yield
+    finally:
+        _thread.is_unheard = False
+
+
+def hear(stream: Literal["stdout", "stderr"], text: str) -> None:
+    """Give what is printed to whoever takes it."""
+    if _taker is not None and not getattr(_thread, "is_unheard", False):
+        _taker.printed(stream, text)
 
 
 def _say_nothing_trains() -> None:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from det_native._version import __version__
 from det_native.errors import DetError
 from det_native.master import home as home_folder
-from det_native.master.config import MasterConfig, parse_arguments
+from det_native.master.config import LOOPBACK, MasterConfig, parse_arguments
 from det_native.master.logs import set_up_logging
 from det_native.schema.home import RuntimeFile
 
@@ -90,6 +90,9 @@ def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
             tcp = None if by_tcp is None else tcp_url(config, by_tcp)
             with telling(config):
                 storage, options = kept_settings.settle(config.home, config.storage, config.storage_options)
+                of_checkpoints = kept_settings.checkpoint_options(
+                    config.home, config.checkpoints, config.checkpoint_options
+                )
                 database = kept_settings.settle_variables(config.home)
                 service, app = build(
                     config.home.path,
@@ -103,12 +106,12 @@ def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
                     storage_url=storage,
                     storage_options=options,
                     checkpoint_url=config.checkpoints,
-                    checkpoint_options=config.checkpoint_options,
+                    checkpoint_options=of_checkpoints,
                     budget=config.disk_budget,
                     launched_by=config.launcher,
                 )
-                kept_settings.keep(config.home, storage, options)
-                kept_settings.keep_variables(config.home, database)
+                checkpoints = (config.checkpoints, of_checkpoints)
+                kept_settings.keep(config.home, database, storage=(storage, options), checkpoints=checkpoints)
 
             announced: list[RuntimeFile] = []
 
@@ -147,7 +150,11 @@ def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
             service.on_shutdown = server.stop
 
             async def open_page() -> str:
-                return await server.open_to_browsers() if tcp is None else tcp
+                if tcp is not None:
+                    return tcp
+                port = await server.open_to_browsers(runtime_file.last_port(config.home))
+                runtime_file.remember_port(config.home, port)
+                return f"http://{LOOPBACK}:{port}"
 
             app.state.open_page = open_page
             try:

@@ -8,24 +8,17 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 from typing import Any
+
+from sqlalchemy import make_url
 
 from det_native.errors import MasterStartError
 from det_native.master.store.address import described
 from det_native.schema.home import Home
 from det_native.schema.private_files import write_private
-from det_native.schema.start_settings import (
-    DATABASE,
-    SMTP,
-    as_database_url,
-    database_url,
-    kept_file,
-    kept_setting,
-    same_database,
-)
+from det_native.schema.start_settings import DATABASE, SMTP, database_url, kept_file, kept_setting
 
-_FOLDER, _NAME = "secrets", "storage"
+_STORAGE, _CHECKPOINTS = "storage", "checkpoints"
 
 
 def settle(home: Home, url: str, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -44,21 +37,20 @@ def settle(home: Home, url: str, options: dict[str, Any]) -> tuple[str, dict[str
     MasterStartError
         If another one is kept.
     """
-    kept = _kept(home)
+    kept = _kept(home, _STORAGE)
     if url and kept["url"] not in ("", url):
         raise MasterStartError(
             f"The bundles and data of {home.path} lie at {kept['url']}: start with that, or copy all below it to {url} "
-            f"and remove the file {_file(home)}, which remembers it."
+            f"and remove the file {kept_file(home, _STORAGE)}, which remembers it."
         )
     address = str(url or kept["url"])
     return (address, dict(options or kept["options"])) if address else ("", {})
 
 
-def keep(home: Home, url: str, options: dict[str, Any]) -> None:
-    """Keep the storage of a home: once it has been seen to work, since another one is refused from then on."""
-    if url and _kept(home) != {"url": url, "options": options}:
-        _file(home).parent.mkdir(mode=0o700, exist_ok=True)
-        write_private(_file(home), json.dumps({"url": url, "options": options}))
+def checkpoint_options(home: Home, url: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a place of checkpoints: where none are given, those that are kept with it."""
+    kept = _kept(home, _CHECKPOINTS)
+    return options or (dict(kept["options"]) if kept["url"] == url else {})
 
 
 def settle_variables(home: Home) -> str:
@@ -71,40 +63,56 @@ def settle_variables(home: Home) -> str:
     ArgumentError
         If it is of no form that a master takes.
     """
-    url = database_url(home)
     kept = kept_setting(home, DATABASE, {})
-    if kept or home.database.exists():
-        own = as_database_url(kept, home)
-        if not same_database(url, own):
-            forget = f"remove the file {kept_file(home, DATABASE)}, which remembers it" if kept else "move it away"
-            raise MasterStartError(
-                f"The experiments of {home.path} are in {described(own)}, and {DATABASE} names {described(url)}: "
-                f"start without {DATABASE}, or, if the experiments are there now, {forget}."
-            )
+    url, own = (database_url(home, text) for text in (kept_setting(home, DATABASE), kept))
+    if (kept or home.database.exists()) and _place(url) != _place(own):
+        forget = (
+            f"remove the file {kept_file(home, DATABASE)}, which remembers it" if kept else f"move {home.database} away"
+        )
+        raise MasterStartError(
+            f"The experiments of {home.path} are in {described(own)}, and {DATABASE} names {described(url)}: start "
+            f"without {DATABASE}, or, if the experiments are there now, {forget}."
+        )
     smtp = kept_setting(home, SMTP)
     os.environ[SMTP] = "" if smtp == "none" else smtp
     return url
 
 
-def keep_variables(home: Home, url: str) -> None:
-    """Keep what this master was started with, once it has been seen to work."""
-    own = same_database(url, as_database_url("", home))
-    for name, value in ((DATABASE, "" if own else url), (SMTP, os.environ[SMTP])):
-        file = kept_file(home, name)
-        if not value:
-            file.unlink(missing_ok=True)
-        elif kept_setting(home, name, {}) != value:
-            file.parent.mkdir(mode=0o700, exist_ok=True)
-            write_private(file, value)
+def keep(home: Home, database: str, **places: tuple[str, dict[str, Any]]) -> None:
+    """Keep what a master was started with, once it has been seen to work: another one is refused from then on.
+
+    Parameters
+    ----------
+    home : Home
+    database : str
+    **places : tuple of str and dict
+        Address and options of ``storage`` and ``checkpoints``.
+    """
+    for name, (url, options) in places.items():
+        if url:
+            _write(home, name, json.dumps({"url": url, "options": options}))
+    _write(home, DATABASE, "" if _place(database) == _place(database_url(home, "")) else database)
+    _write(home, SMTP, os.environ[SMTP])
 
 
-def _kept(home: Home) -> dict[str, Any]:
-    try:
-        kept: dict[str, Any] = json.loads(_file(home).read_bytes())
-    except FileNotFoundError:
-        return {"url": "", "options": {}}
+def _place(url: str) -> tuple[object, ...]:
+    """Return which database an address names, whoever asks for it and however."""
+    parts = make_url(url)
+    if parts.drivername == "sqlite":
+        return (os.path.realpath(parts.database or ""),)
+    host, port = (parts.query.get(name) for name in ("host", "port"))
+    return (host or parts.host, int(str(port or parts.port or 5432)), parts.database)
+
+
+def _write(home: Home, name: str, text: str) -> None:
+    file = kept_file(home, name)
+    if not text:
+        file.unlink(missing_ok=True)
+    elif kept_setting(home, name, {}) != text:
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+        write_private(file, text)
+
+
+def _kept(home: Home, name: str) -> dict[str, Any]:
+    kept: dict[str, Any] = json.loads(kept_setting(home, name, {}) or '{"url": "", "options": {}}')
     return kept
-
-
-def _file(home: Home) -> Path:
-    return home.path / _FOLDER / _NAME

@@ -19,8 +19,6 @@ from det_native.schema.hyperparameters import (
     parse_space,
 )
 
-_DIGITS = 4
-
 
 def unmeant_problems(raw: Mapping[str, Any]) -> list[Problem]:
     """Return what is hardly meant of the hyperparameters of a configuration in its written form."""
@@ -49,21 +47,17 @@ def repeated_values(config: ExperimentConfig) -> str:
 def _without_type(space: Mapping[str, Any], where: str) -> Iterator[Problem]:
     """Yield ranges and choices that lack their type: they would be groups of constants of these names."""
     for name, entry in space.items():
-        path = f"{where}.{name}"
         if kind_of(entry) != "group" or not isinstance(entry, Mapping):
             continue
         fields = set(entry) - {"when"}
         if {"minval", "maxval"} <= fields <= {"minval", "maxval", "count", "base"}:
             remedy = "Write int, double, or log, whose bounds are exponents: 0.001 to 0.1 is minval -3, maxval -1."
-            yield Problem(f"{path}.type", "is missing: without it this is a group of constants, no range.", remedy)
         elif fields == {"vals"} and isinstance(entry["vals"], list):
-            yield Problem(
-                f"{path}.type",
-                "is missing: without it this is a group with the constant vals, no choice.",
-                "Write categorical.",
-            )
+            remedy = "Write categorical."
         else:
-            yield from _without_type(entry, path)
+            yield from _without_type(entry, f"{where}.{name}")
+            continue
+        yield Problem(f"{where}.{name}.type", "is missing: without it this is a group of constants.", remedy)
 
 
 def _values_for_exponents(space: Mapping[str, Any]) -> Iterator[Problem]:
@@ -74,12 +68,12 @@ def _values_for_exponents(space: Mapping[str, Any]) -> Iterator[Problem]:
     for path, leaf in found:
         # Who says another base knows of powers.
         if isinstance(leaf, LogHyperparameter) and leaf.base == 10.0 and 0.0 < leaf.minval < leaf.maxval < 1.0:
-            least, most = (float(f"{leaf.value(bound):.{_DIGITS}g}") for bound in (leaf.minval, leaf.maxval))
-            exponents = [float(f"{math.log10(bound):.{_DIGITS}g}") for bound in (leaf.minval, leaf.maxval)]
+            bounds = f"{leaf.minval:g} to {leaf.maxval:g}"
+            least, most = (f"{leaf.value(bound):.4g}" for bound in (leaf.minval, leaf.maxval))
+            low, high = (f"{math.log10(bound):.4g}" for bound in (leaf.minval, leaf.maxval))
             yield Problem(
                 ".".join(("hyperparameters", *path)),
-                f"is of type log, whose bounds are exponents: minval {leaf.minval:g} and maxval {leaf.maxval:g} are "
-                f"the values {least:g} to {most:g}.",
-                f"For {leaf.minval:g} to {leaf.maxval:g} write minval: {exponents[0]:g}, maxval: {exponents[1]:g}; for "
-                f"{least:g} to {most:g}, type: double with minval: {least:g}, maxval: {most:g}.",
+                f"is of type log, whose bounds are exponents: {bounds} are the values {least} to {most}.",
+                f"For {bounds} write minval: {low}, maxval: {high}; for {least} to {most}, type: double with "
+                f"minval: {least}, maxval: {most}.",
             )

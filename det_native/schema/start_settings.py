@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 from det_native.errors import ArgumentError
 from det_native.schema.home import Home
@@ -20,11 +20,11 @@ PLAIN = frozenset(
 )
 #: Those that may have keys or passwords in them: they stand in no file that others read, as a crontab would be.
 SECRET = frozenset({"DET_STORAGE_OPTIONS", "DET_CHECKPOINTS_OPTIONS", DATABASE, SMTP})
-_FORM = f"{DATABASE} must be of the form postgresql://user:password@host:5432/name, or sqlite:////path/of/file"
+_POSTGRES = ("postgres", "postgresql", "postgresql+psycopg")
 
 
 def kept_file(home: Home, name: str) -> Path:
-    """Return the file in which a home keeps a variable that masters are started with; only its user reads it."""
+    """Return the file in which a home keeps what masters are started with; only its user reads it."""
     return home.path / "secrets" / name.removeprefix("DET_").lower()
 
 
@@ -36,44 +36,22 @@ def kept_setting(home: Home, name: str, environment: Mapping[str, str] = os.envi
         return ""
 
 
-def database_url(home: Home, environment: Mapping[str, str] = os.environ) -> str:
-    """Return the address of the database of a home, as SQLAlchemy reads it.
+def database_url(home: Home, text: str) -> str:
+    """Return the address of a database as SQLAlchemy reads it; that of the home's own file for an empty text.
 
     Raises
     ------
     ArgumentError
         If it is of no form that a master takes; the sentence does not repeat it, since it may hold a password.
     """
-    return as_database_url(kept_setting(home, DATABASE, environment), home)
-
-
-def as_database_url(text: str, home: Home) -> str:
-    """Return an address as SQLAlchemy reads it, that of the home's own file for none; see :func:`database_url`."""
-    if not text:
-        return f"sqlite:///{home.database}"
-    scheme, separator, rest = text.partition("://")
-    if separator and scheme == "sqlite":
-        path = rest.removeprefix("/")
-        return f"sqlite:///{home.path / path}" if path else text
-    if not separator or scheme not in ("postgres", "postgresql", "postgresql+psycopg"):
-        raise ArgumentError(f"{_FORM}.")
-    url = f"postgresql+psycopg://{rest}"
+    scheme, _, rest = (text or f"sqlite:///{home.database}").partition("://")
     try:
-        _ = urlsplit(url).port
-    except ValueError:
-        raise ArgumentError(f"{_FORM}.") from None
-    return url
-
-
-def same_database(one: str, other: str) -> bool:
-    """Return whether two addresses name the same database; users, passwords and options may differ."""
-    return _place(one) == _place(other)
-
-
-def _place(url: str) -> tuple[object, ...]:
-    if url.startswith("sqlite:"):
-        return (os.path.realpath(url.removeprefix("sqlite:///")),)
-    parts = urlsplit(url)
-    query = parse_qs(parts.query)
-    host, port = (query.get(name, [""])[0] for name in ("host", "port"))
-    return (host or parts.hostname or "", int(port or parts.port or 5432), parts.path.strip("/"))
+        if scheme == "sqlite" and len(rest) > 1:
+            return f"sqlite:///{home.path / rest[1:]}"
+        if scheme in _POSTGRES and urlsplit(f"//{rest}").port != 0:
+            return f"{_POSTGRES[-1]}://{rest}"
+    except ValueError:  # a port that is no number
+        pass
+    raise ArgumentError(
+        f"{DATABASE} must be of the form postgresql://user:password@host:5432/name, or sqlite:////path/of/file."
+    )

@@ -110,3 +110,33 @@ def test_of_a_search_the_best_trial_has_printed_the_lines_of_the_cell_that_waits
     kernel.run(MODEL.format(options={"searcher": search, "hyperparameters": {"rate": rates}}))
     cell = kernel.run(SEARCH)
     assert lines(cell, "rate") == ["rate 0.1 epoch 0", "rate 0.1 epoch 1"]
+
+
+KERAS = """
+import det_native as det
+import keras
+import numpy as np
+
+class Says(keras.callbacks.Callback):
+    def on_epoch_end(self, epoch, logs=None):
+        print("callback", epoch)
+
+x = np.ones((8, 2), "float32")
+context = det.experimental.keras.init()
+model = context.wrap_model(keras.Sequential([keras.layers.Dense(1)]))
+model.compile("sgd", "mse")
+"""
+
+
+@pytest.mark.long
+def test_a_callback_of_keras_prints_and_the_lines_of_epochs_stand_there_where_keras_would_print_them(
+    keras_cluster: Cluster,
+) -> None:
+    with running_kernel(keras_cluster, "printing", KERAS) as kernel:
+        cell = kernel.run("history = model.fit(x, x[:, 0], epochs=2, callbacks=[Says()])")
+        later = kernel.run("handle = model.fit(x, x[:, 0], epochs=2, callbacks=[Says()], verbose=2, wait=False)")
+        waiting, again = kernel.run("handle.wait()"), kernel.run("handle.wait()")
+    assert lines(cell, "callback", "Epoch") == ["callback 0", "callback 1"]
+    found = [line.partition(":")[0] for line in lines(waiting, "callback", "Epoch")]
+    assert found == ["callback 0", "Epoch 1/2", "callback 1", "Epoch 2/2"]
+    assert lines(later, "callback") == lines(again, "callback") == []

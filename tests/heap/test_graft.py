@@ -212,7 +212,7 @@ def test_what_cannot_take_a_state_is_replaced(before: Any, now: Any) -> None:
 
 
 def test_a_named_tuple_of_the_users_keeps_its_class() -> None:
-    made = [collections.namedtuple("Settings", "scale") for _ in range(2)]
+    made: list[Any] = [collections.namedtuple("Settings", "scale") for _ in range(2)]
     for cls in made:
         cls.__module__ = "__main__"
     value, sentences = graft(made[0](0.1), made[1](0.5))

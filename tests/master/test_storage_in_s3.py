@@ -285,7 +285,8 @@ def test_a_home_remembers_its_storage(tmp_path: Path, monkeypatch: pytest.Monkey
     assert kept_settings.settle(home, "", {}) == ("", {})
     assert kept_settings.settle(home, "s3://a/b", {"key": "1"}) == ("s3://a/b", {"key": "1"})
     assert kept_settings.settle(home, "", {}) == ("", {}), "one that does not work is not kept"
-    kept_settings.keep(home, "s3://a/b", {"key": "1"})
+    monkeypatch.setenv("DET_SMTP_URL", "")
+    kept_settings.keep(home, kept_settings.settle_variables(home), storage=("s3://a/b", {"key": "1"}))
     assert kept_settings.settle(home, "", {}) == ("s3://a/b", {"key": "1"})
     assert kept_settings.settle(home, "s3://a/b", {"key": "2"}) == ("s3://a/b", {"key": "2"})
     with pytest.raises(MasterStartError, match="lie at s3://a/b: start with that, or copy all below it to s3://other"):

@@ -33,7 +33,7 @@ def test_bounds_that_can_hardly_be_exponents_are_refused_with_both_spellings(wri
         load(optimizer={"lr": written})
     [problem] = caught.value.problems
     assert problem.where == "hyperparameters.optimizer.lr"
-    assert "minval 0.0001 and maxval 0.1 are the values 1 to 1.259" in problem.what
+    assert "bounds are exponents: 0.0001 to 0.1 are the values 1 to 1.259" in problem.what
     assert "For 0.0001 to 0.1 write minval: -4, maxval: -1;" in problem.remedy
     assert "for 1 to 1.259, type: double with minval: 1, maxval: 1.259." in problem.remedy
     load(lr={"type": "log", "minval": -4, "maxval": -1})

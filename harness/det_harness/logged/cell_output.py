@@ -34,13 +34,10 @@ class CellOutput:
     ----------
     number : int
         Of the next line or display.
-    is_deaf : bool
-        What is printed now stands in the cell already.
     """
 
     def __init__(self) -> None:
         self.number = 0
-        self.is_deaf = False
         self._lock = threading.Lock()
         self._items: list[CellItem] = []
         self._rest: dict[Stream, str] = {}
@@ -50,8 +47,6 @@ class CellOutput:
 
     def printed(self, stream: Stream, text: str) -> None:
         """Take text; a line counts once it is complete, by what it shows last where it is rewritten in place."""
-        if self.is_deaf:
-            return
         with self._lock:
             *lines, rest = (self._rest.get(stream, "") + text).split("\n")
             for line in lines:

@@ -30,6 +30,7 @@ from det_harness.logged.limits import (
 from det_harness.logged.names import checked_name, series_name
 from det_harness.logged.numbers import number_of
 from det_native.errors import StorageError
+from det_native.logged.place import only_logged
 from det_native.schema.outputs import CellItem, CellPart, LoggedMedium, MediaKind
 
 logger = logging.getLogger("det_harness")
@@ -333,9 +334,8 @@ class Recorder:
             item.data = mime_data(shown)
             output.show(item, len(item.model_dump_json()))
             if not is_frame(shown):  # the log has it as a line
-                output.is_deaf = True
-                print(repr(shown))
-                output.is_deaf = False
+                with only_logged():
+                    print(repr(shown))
 
     def _send_due(self) -> None:
         output = self._output

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any, Literal
 
-from det_native.logged.place import taker_or_none
+from det_native.logged.place import hear
 from det_native.storage.room import lacks_room
 
 
@@ -37,8 +37,7 @@ class _HeardStream(io.TextIOWrapper):
     def write(self, text: str) -> int:
         """Write, and say it to whoever takes what is shown."""
         written = super().write(text)
-        if (taker := taker_or_none()) is not None:
-            taker.printed(self.stream, text)
+        hear(self.stream, text)
         return written
 
 

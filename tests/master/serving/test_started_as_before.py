@@ -16,12 +16,14 @@ from sqlalchemy import make_url
 
 from det_native.client.connect import connect
 from det_native.client.starting import ensure_master
+from det_native.errors import MasterStartError
+from det_native.master import kept_settings
 from det_native.master.config import parse_arguments
 from det_native.master.kept_settings import settle_variables
 from det_native.schema import registry, routes
 from det_native.schema.home import Home, read_runtime
 from det_native.schema.processes import wait_until_gone
-from det_native.schema.start_settings import as_database_url, kept_file, same_database
+from det_native.schema.start_settings import database_url, kept_file
 
 PATIENCE = 120.0
 SMTP_URL = "smtp://me:mail-word@127.0.0.1:2525?from=det@example.org"
@@ -108,6 +110,12 @@ def test_the_database_and_the_mail_server_of_a_home_are_those_of_every_later_mas
         assert "-word" not in refused.stderr
     assert "Traceback" not in home.log.read_text()
 
+    # One that runs has what it has.
+    assert det("up").returncode == 0
+    assert det("up", DET_DATABASE=url).returncode == 0
+    other = det("up", DET_DATABASE=postgres.new_database())
+    assert (other.returncode, "It has another database than DET_DATABASE names" in other.stderr) == (1, True)
+
     # Nobody else reads a password: not in the log, nor in what tells of the master.
     assert det("up").returncode == 0
     holders = [path for path in home.path.rglob("*") if path.is_file() and b"right-word" in path.read_bytes()]
@@ -164,7 +172,7 @@ def test_a_home_of_sqlite_is_not_left_for_a_server(home: Home, monkeypatch: pyte
     home.path.mkdir()
     home.database.touch()
     monkeypatch.setenv("DET_DATABASE", "postgresql://me:pass-word@db/det?password=pass-word")
-    with pytest.raises(Exception, match="start without DET_DATABASE, or, if the experiments are there now, move it"):
+    with pytest.raises(Exception, match="start without DET_DATABASE, or, if the experiments are there now, move /"):
         settle_variables(home)
     monkeypatch.setenv("DET_DATABASE", f"sqlite:///{home.database}")
     assert settle_variables(home) == f"sqlite:///{home.database}"
@@ -182,6 +190,26 @@ def test_a_home_of_sqlite_is_not_left_for_a_server(home: Home, monkeypatch: pyte
         ("sqlite:///det.db", False),
     ],
 )
-def test_an_address_is_compared_by_the_database_that_it_names(text: str, same: bool, tmp_path: Path) -> None:
-    first = as_database_url("postgresql://me:word@db/det", Home(tmp_path))
-    assert same_database(first, as_database_url(text, Home(tmp_path))) is same
+def test_an_address_is_compared_by_the_database_that_it_names(
+    text: str, same: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(tmp_path)
+    monkeypatch.setenv("DET_DATABASE", "postgresql://me:word@db/det")
+    monkeypatch.setenv("DET_SMTP_URL", "")
+    kept_settings.keep(home, settle_variables(home))
+    monkeypatch.setenv("DET_DATABASE", text)
+    if same:
+        assert settle_variables(home) == database_url(home, text)
+    else:
+        with pytest.raises(MasterStartError, match="The experiments of"):
+            settle_variables(home)
+
+
+def test_keys_of_checkpoints_are_kept_with_their_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is started after a kill has the place, by its options, and its environment has not the keys."""
+    monkeypatch.setenv("DET_SMTP_URL", "")
+    home = Home(tmp_path)
+    kept_settings.keep(home, settle_variables(home), checkpoints=("s3://a/b", {"key": "1"}))
+    assert kept_settings.checkpoint_options(home, "s3://a/b", {}) == {"key": "1"}
+    assert kept_settings.checkpoint_options(home, "s3://a/b", {"key": "2"}) == {"key": "2"}
+    assert kept_settings.checkpoint_options(home, "s3://other", {}) == {}
