@@ -10,8 +10,9 @@ from typing import Any
 from det_native.capture.data import collect_data
 from det_native.capture.execution import Execution
 from det_native.capture.log import ExecutionLog, LoggedExecution
+from det_native.capture.never_sent import never_sent
 from det_native.capture.path_texts import path_texts
-from det_native.capture.program.records import Step
+from det_native.capture.program.records import Run, Step
 from det_native.capture.secrets import find_secrets
 from det_native.capture.seen_files import SeenFiles
 from det_native.capture.submitted import has_come_home
@@ -24,6 +25,7 @@ LARGE = 100_000_000
 MOST_OF_FILES = 1 << 20
 #: Why a cell stays behind that has made a training call.
 TRAINED = "trained"
+_STREAMS = frozenset({"dataset", "loader", "iterator", "generator"})  # to read them moves their place
 _LONGEST_PATH = 400
 #: How a reason begins for which a cell stays behind that removed files.
 REMOVED = ("deleted ", "moved ")
@@ -79,6 +81,14 @@ def makers_of_removed(execution: Execution, log: ExecutionLog) -> frozenset[int]
     if any(path not in makers or os.path.lexists(path) or not path.startswith(here) for path in gone):
         return frozenset()
     return frozenset(makers[path] for path in gone)
+
+
+def leaves_something(execution: Execution, run: Run, namespace: Mapping[str, Any]) -> bool:
+    """Return whether a cell may have left what no name shows: it runs again where no name of it is needed, too."""
+    seen = execution.logged.seen.paths
+    if execution.effects is None or seen is None or any(True for _ in seen.writes()):
+        return True
+    return any(never_sent(namespace.get(name)) in _STREAMS for name in run.reads)
 
 
 def seconds_of(logged: LoggedExecution) -> float:

@@ -12,6 +12,7 @@ from typing import Any, cast
 from det_native.capture.cell_costs import (
     REMOVED,
     TRAINED,
+    leaves_something,
     makers_of_removed,
     needs_large_files,
     seconds_of,
@@ -95,7 +96,9 @@ class CellCapture:
         self.executions = executions_of(self.log, self.calling)
         self.init = self._init_executions()
         self.runs = self._runs()
-        self.values = ValuesToSend(self.request.values, self.namespace, self.executions, self.runs, self.log.sharing)
+        self.values = ValuesToSend(
+            self.request.values, self.namespace, self.executions, self.runs, self.log.sharing, self._wrapped()
+        )
         self.runs = [
             replace(run, drawn=self.values.drawn(run)) if index != self.calling and logged.seen.drew else run
             for index, (run, logged) in enumerate(zip(self.runs, self.log.executions, strict=False))
@@ -162,9 +165,25 @@ class CellCapture:
                 if stays.get(one.index, "").startswith(REMOVED)
             },
         )
-        runs = [replace(run, secret_lines=secrets[index]) for index, run in enumerate(runs)]
+        runs = [
+            replace(run, secret_lines=secrets[index], leaves=leaves_something(one, run, self.namespace))
+            for index, (run, one) in enumerate(zip(runs, self.executions, strict=True))
+        ]
         held = {name: Read((name,)) for name in self._held_names(runs)}
         return [*runs[:-1], replace(runs[-1], reads={**runs[-1].reads, **held})]
+
+    def _wrapped(self) -> list[tuple[Any, int]]:
+        """Return the models and optimizers of the call, each with the execution that wrapped it."""
+        call = next(iter(self.request.needed), None)
+        context = getattr(call, "context", None) if not isinstance(call, type) else None
+        times: Mapping[int, float] = getattr(context, "_wrapped_at", {})
+        parts = [*getattr(call, "models", ()), *getattr(context, "optimizers", ())] if times else []
+        begun = [(one.logged.time.started or 0.0, one.index) for one in self.executions]
+        return [
+            (part, max((index for started, index in begun if started <= times[id(part)]), default=-1))
+            for part in parts
+            if id(part) in times
+        ]
 
     def _held_names(self, runs: Sequence[Run]) -> set[str]:
         """Return names of what the call was given, where no name that its cell reads holds it."""

@@ -21,7 +21,9 @@ from det_native.capture.program.settings import settings_of
 from det_native.capture.value_formats import Encoded
 from det_native.errors import Problem
 from det_native.heap.edges import kind_of
+from det_native.heap.names import ROOTS
 from det_native.heap.ownership import is_library_of_ours
+from det_native.heap.snapshot import Snapshot
 
 _LONGEST_PATH = 4_096  # characters; a longer text is data
 #: What travels by its name: what it holds is what its module has where it arrives.
@@ -44,6 +46,8 @@ class ValuesToSend:
         Of the same executions.
     sharing : callable, optional
         Returns the names whose values have objects in common with that of another one.
+    wrapped : sequence of (object, int)
+        Models and optimizers that the call trains, with the runs that wrapped them.
 
     Attributes
     ----------
@@ -63,9 +67,10 @@ class ValuesToSend:
         executions: Sequence[Execution],
         runs: Sequence[Run],
         sharing: Callable[[str], frozenset[str]] = lambda name: frozenset(),
+        wrapped: Sequence[tuple[Any, int]] = (),
     ) -> None:
         self._wanted, self.executions, self.runs, self._sharing = wanted, executions, runs, sharing
-        self.namespace = namespace
+        self.namespace, self._wrapped = namespace, wrapped
         self.declared: set[str] = set()
         self.encoded: dict[str, Encoded] = {}
         self.errors: dict[str, CannotSendError] = {}
@@ -152,7 +157,12 @@ class ValuesToSend:
             shares=shares,
             is_data=packed.encoded.codec != "objects",
             holds_model=packed.holds_model,
+            wrapped_in=self._wrapped_in(value) if packed.holds_model else frozenset(),
         )
+
+    def _wrapped_in(self, value: Any) -> frozenset[int]:
+        numbers = Snapshot({"": ({"value": value}, ROOTS)}).numbers if self._wrapped else {}
+        return frozenset(index for part, index in self._wrapped if id(part) in numbers)
 
     def _is_data_or_object(self, name: str) -> bool:
         return not issubclass(type(self.namespace.get(name, ModuleType)), type | FunctionType | ModuleType)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from base64 import b64encode
 from contextlib import suppress
+from functools import cached_property
 from typing import Any
 
 from det_native.client.selection import best_trial
@@ -26,7 +27,6 @@ class CellOutputs:
     def __init__(self, source: Source, experiment_id: int | str) -> None:
         self._source = source
         self._experiment_id = experiment_id
-        self._is_search = source.experiment(experiment_id).config.get("searcher", {}).get("name") != "single"
         self._number = self._last_part = self._last_picture = 0
         self._pictures: dict[str, rest.Medium] = {}
         self._named: dict[str, Any] = {}
@@ -36,9 +36,10 @@ class CellOutputs:
         self._text = ""
 
     def take(self, event: rest.Event) -> None:
-        """Publish what an event tells of."""
-        if event.type == "media" and event.trial_id is not None and not self._is_search:
-            self._publish_new(event.trial_id)
+        """Publish what an event tells of; where the master is away, with the next one, or at the end."""
+        with suppress(DetError):
+            if event.type == "media" and event.trial_id is not None and not self._is_search:
+                self._publish_new(event.trial_id)
 
     def finish(self) -> None:
         """Publish what is not shown yet."""
@@ -52,15 +53,19 @@ class CellOutputs:
             if shown is not None:
                 self._publish_new(shown.id)
 
+    @cached_property
+    def _is_search(self) -> bool:
+        searcher = self._source.experiment(self._experiment_id).config.get("searcher") or {}
+        return searcher.get("name") != "single"
+
     def _publish_new(self, trial_id: int) -> None:
-        with suppress(DetError):  # with the next event, or at the end
-            for part in self._source.media(trial_id, MediaKind.OUTPUT, self._last_part):
-                items = CellPart.model_validate_json(self._source.medium_content(part)).items
-                for number, item in enumerate(items, int(part.name)):
-                    if number >= self._number:
-                        self._publish(item, trial_id)
-                        self._number = number + 1
-                self._last_part = part.id
+        for part in self._source.media(trial_id, MediaKind.OUTPUT, self._last_part):
+            items = CellPart.model_validate_json(self._source.medium_content(part)).items
+            for number, item in enumerate(items, int(part.name)):
+                if number >= self._number:
+                    self._publish(item, trial_id)
+                    self._number = number + 1
+            self._last_part = part.id
 
     def _publish(self, item: CellItem, trial_id: int) -> None:
         if item.clear:

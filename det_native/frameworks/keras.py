@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib.metadata import PackageNotFoundError, version
 
 from det_native.frameworks import tensorflow_gpus
@@ -12,10 +13,11 @@ try:
 except PackageNotFoundError:
     _GENERATION = 2
 
-# Without importing it: only its version is looked at.
-_OF_KERAS_3 = (
-    "Keras 3 trains on one slot; on several train tf.keras 2 (pip install 'det-native[keras2]', Python 3.11) and "
-    "PyTorch"
+# Without importing it: only its version is looked at, and the variable by which it chooses.
+_BACKEND = os.environ.get("KERAS_BACKEND") or "tensorflow"
+_OF_OTHER_BACKENDS = (
+    f"Keras 3 on {_BACKEND} trains on one slot; on several train it on TensorFlow (KERAS_BACKEND=tensorflow), "
+    "tf.keras 2 or PyTorch"
 )
 
 DESCRIPTION = Description(
@@ -32,8 +34,8 @@ DESCRIPTION = Description(
     variables=("TF_", "XLA_", "KERAS_"),
     variables_here="det_native.keras.generations:variables_here",
     deciding_variables=("KERAS_BACKEND",),
-    gradient_means=("ring", "horovod") if _GENERATION < 3 else (),
-    one_slot="" if _GENERATION < 3 else _OF_KERAS_3,
+    gradient_means=("ring", "horovod"),
+    one_slot="" if _GENERATION < 3 or _BACKEND == "tensorflow" else _OF_OTHER_BACKENDS,
     mixed_precision=True,
     without_effect={"optimizations.torch_compile": "for Keras: it is for the models of a PyTorchTrial"},
     not_in_one_process="a model of tf.keras has a process for each slot",

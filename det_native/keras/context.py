@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import time
 import types
 import warnings
 from collections.abc import Callable
@@ -71,6 +72,7 @@ class TFKerasNativeContext(TFKerasContext):
         self.role = role
         self.experiment: Any = None
         self.wrapped = False
+        self._wrapped_at: dict[int, float] = {}  # when which models were, by identity, for capture
         self._on_fit = on_fit
         self._place = place
         if on_fit is not None:
@@ -98,6 +100,7 @@ class TFKerasNativeContext(TFKerasContext):
         self.wrapped = True
         if not self.env.managed or self._on_fit is None:
             return model
+        self._wrapped_at[id(model)] = time.time()
         for name in _TRAINING:
             vars(model)[name] = Interception(model, name, self._fit)
         return model

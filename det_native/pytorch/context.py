@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar
@@ -82,6 +83,7 @@ class PyTorchTrialContext(TrialContext):
         self.optimizers: list[torch.optim.Optimizer] = []
         self.lr_schedulers: list[LRScheduler] = []
         self.as_wrapped = AsWrapped()
+        self._wrapped_at: dict[int, float] = {}  # when which objects were, by identity, for capture
         on_gpu = environment.managed and torch.cuda.is_available()
         # A process sees all GPUs of its machine, or its own only.
         gpu = environment.ranks.local_rank % torch.cuda.device_count() if on_gpu else 0
@@ -114,6 +116,7 @@ class PyTorchTrialContext(TrialContext):
         self._move(model)
         self.models.append(model)
         self.as_wrapped.add_model(model)
+        self._wrapped_at[id(model)] = time.time()
         return model
 
     def _move(self, model: torch.nn.Module) -> None:
@@ -140,6 +143,7 @@ class PyTorchTrialContext(TrialContext):
         check_optimizer(self._wrapping("wrap_optimizer"), optimizer, self.optimizers, backward_passes_per_step)
         self.optimizers.append(optimizer)
         self.as_wrapped.add_optimizer(optimizer)
+        self._wrapped_at[id(optimizer)] = time.time()
         self._steps.add(optimizer, backward_passes_per_step)
         return optimizer
 

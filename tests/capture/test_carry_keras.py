@@ -58,10 +58,10 @@ def _numbers(model: Any) -> list[list[float]]:
     return [np.asarray(one).ravel().tolist() for one in held]
 
 
-@pytest.mark.parametrize("in_place", [True, False])
-def test_a_model_and_its_optimizer_are_what_they_were(keras: Any, in_place: bool) -> None:
+@pytest.mark.parametrize(("in_place", "is_trained"), [(True, True), (False, True), (False, False)])
+def test_a_model_and_its_optimizer_are_what_they_were(keras: Any, in_place: bool, is_trained: bool) -> None:
     code = _classes(keras)
-    model = _trained(_built(keras, code))
+    model = _trained(_built(keras, code)) if is_trained else _built(keras, code)
     here = {**code, "model": model, "optimizer": model.optimizer, "parts": {"m": model}}
     names = {"model", "optimizer", "parts"}
     packed = pack(names, here)

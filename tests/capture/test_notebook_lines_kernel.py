@@ -152,6 +152,18 @@ def test_cells_that_ran_before_the_import_count_as_successful_and_say_so(kernel:
 
 
 @pytest.mark.long
+def test_the_name_of_a_metric_is_no_file_though_a_folder_is_called_so(kernel: Kernel) -> None:
+    kernel.cells(
+        "import os\nos.makedirs('val')\nopen('val/a.txt', 'w').close()",
+        "history = {'val/loss': [], 'train/loss': []}\nMETRIC = 'val/loss'",
+        "fit(history)",
+    )
+    found = kernel.found()
+    assert not any("loss" in text for row in found.rows for text in (row.what, row.note))
+    assert not any("loss" in warning for warning in found.warnings)
+
+
+@pytest.mark.long
 def test_what_network_and_shell_calls_gave_travels(kernel: Kernel, replayed: Replayed) -> None:
     kernel.cells(
         "import os, subprocess, urllib.request",

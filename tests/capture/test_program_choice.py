@@ -80,12 +80,19 @@ def test_the_shortest_runs_are_quick_as_long_as_they_take_ten_seconds_together()
     cells = [
         FIT,
         *(execution(i, f"n{i} = 1", f"n{i}") for i in (1, 2, 3)),
-        execution(4, "x = 1", "x"),
+        execution(4, "x = n1 + n2 + n3", "x"),
         execution(5, CALL),
     ]
     plan = planned(*cells, seconds={1: 6.0, 2: 3.0, 3: 5.0, 4: 1.0})
-    assert plan.left.keys() == {1}
+    assert plan.left == {1: "took long"}
     assert {step.run for step in plan.steps if step.kind == "whole"} == {0, 2, 3, 4, 5}
+
+
+def test_what_nothing_needs_runs_again_for_a_second_at_most() -> None:
+    cells = [FIT, *(execution(i, f"n{i} = 1", f"n{i}") for i in (1, 2, 3, 4)), execution(5, "x = 1", "x")]
+    plan = planned(*cells, execution(6, CALL), seconds={1: 0.7, 2: 5.4, 3: 0.2, 4: 9.0, 5: 6.0})
+    assert plan.left == {2: "nothing needs it", 4: "took long"}
+    assert {step.run for step in plan.steps if step.kind == "whole"} == {0, 1, 3, 5, 6}
 
 
 def test_what_a_slow_run_made_travels_and_what_reads_it_stays_behind() -> None:

@@ -126,3 +126,31 @@ def test_a_trial_has_the_model_that_a_slow_cell_trained(
     assert "[True, True], True" in value
     assert mark.read_text() == "again\n"
     assert {row.what for row in experiment.report if row.how == "objects"} == {"model", "optimizer", "table"}
+
+
+#: A cell that took most of a minute, and wraps.
+BUILDING = """
+def make():
+    model = torch.nn.Linear(2, 1)
+    return context.wrap(model, torch.optim.SGD(model.parameters(), lr=0.1))
+
+model, optimizer = make()
+"""
+TRAINING = """
+losses = []
+for epoch in context.epochs(3):
+    optimizer.zero_grad()
+    loss = model(torch.ones(4, 2)).pow(2).mean()
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.item())
+    context.report(loss=loss)
+"""
+
+
+def test_a_slow_cell_that_wraps_what_the_call_trains_runs_again(kernel: Kernel) -> None:
+    kernel.run("torch.manual_seed(3)\ncontext = det.experimental.pytorch.init(show='none')")
+    kernel.run_slowly(BUILDING)
+    kernel.run("before = model(torch.ones(4, 2)).pow(2).mean().item()")
+    kernel.run(TRAINING)
+    assert kernel.value("[len(losses), losses[0] == before, losses[2] < losses[1] < losses[0]]") == [3, True, True]

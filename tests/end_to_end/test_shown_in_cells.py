@@ -12,7 +12,7 @@ from faults import GATE_CELL, Cluster, Executed, Gate, Kernel, running_kernel
 pytestmark = pytest.mark.slow
 
 CELLS = """
-import sys
+import logging, sys
 import det_native as det
 import matplotlib.pyplot as plt
 import torch
@@ -41,6 +41,8 @@ for epoch in context.epochs(9):
     print("epoch", epoch, end=" ")
     print("ends")
     print("\\r 10 %\\r100 %", file=sys.stderr)
+    logging.warning("warned")
+    logging.getLogger("library").warning("of a library")
     plt.plot(losses); plt.show()
     display(HTML(f"<b>{{epoch}}</b>"))
     if epoch == 1:
@@ -89,8 +91,8 @@ def test_prints_and_figures_of_a_loop_stand_in_its_cell_once_though_its_worker_w
     visitor.die(signal.SIGKILL)
     gate.next().go()
     kernel.finish(cell)
-    epochs = [[f"epoch {epoch} ends", "100 %", "<Figure>", "<HTML>"] for epoch in range(3)]
-    begins = "epoch", "100", "<", "at the", "last", "after"
+    epochs = [[f"epoch {epoch} ends", "100 %", "WARNING: warned", "<Figure>", "<HTML>"] for epoch in range(3)]
+    begins = "epoch", "100", "WARNING", "<", "at the", "last", "after"
     assert lines(cell, *begins) == [*epochs[0], *epochs[1], "at the gate", *epochs[2], "last", "after the loop 3"]
     assert "above the training" not in cell.text
     assert cell.text.count("before the loop") == 1

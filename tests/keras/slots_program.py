@@ -233,7 +233,7 @@ def one_slot(folder: Path, name: str) -> dict[str, Any]:
 
 
 ADAM, LEGACY = tf.keras.optimizers.Adam, tf.keras.optimizers.legacy
-SCALED = tf.keras.mixed_precision.LossScaleOptimizer
+SCALED = getattr(tf.keras.mixed_precision, "LossScaleOptimizer", None)  # Keras 3 has it elsewhere
 _UNCOUNTED = {"records_per_epoch": 0, "min_validation_period": {"batches": 6}}
 _SUM_OF_TWO = {"aggregation_frequency": 2, "average_aggregated_gradients": False}
 _SHORT = {"searcher": {"metric": "val_loss", "max_length": {"batches": 3}}}

@@ -9,13 +9,15 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from det_native.capture.program.records import Plan, Refusal, Run, Step, Travel, Value
 from det_native.capture.program.settings import Settings, settings_of
 
 #: Seconds that all runs together may take without anybody's asking.
 SECONDS = 10.0
+#: Seconds of these that nothing needs: each trial waits for them.
+UNNEEDED_SECONDS = 1.0
 #: Bytes of values that travel unasked.
 ROOM = 64 << 20
 #: Names that a program always has.
@@ -29,6 +31,8 @@ TOO_MUCH = f"values that are sent unasked come to more than {ROOM >> 20} MiB tog
 GONE = "its value of then is gone"
 #: Why a run stays behind that would not be quick.
 TOOK_LONG = "took long"
+#: Why one stays behind that would be.
+UNNEEDED = "nothing needs it"
 
 
 def choose(
@@ -60,8 +64,24 @@ def choose(
     room : int
         Bytes of values that the user has not named.
     """
-    choice = _Choice(runs, travel, present, modules, declared, room, quick(runs, seconds))
-    return choice.plan()
+    while True:  # without those that nothing needs, others are quick enough
+        plan = _Choice(runs, travel, present, modules, declared, room, quick(runs, seconds)).plan()
+        idle = _unneeded(runs, plan)
+        if not idle:
+            return plan
+        runs = [replace(run, stays=UNNEEDED) if index in idle else run for index, run in enumerate(runs)]
+
+
+def _unneeded(runs: Sequence[Run], plan: Plan) -> frozenset[int]:
+    """Return the runs that nothing needs and that would run again, but for the shortest ones: they take little."""
+    again = [step.run for step in plan.steps if step.kind != "settings" and step.run not in plan.needed]
+    idle = [index for index in again if not (runs[index].leaves or runs[index].sets or runs[index].stays)]
+    total, found = 0.0, set()
+    for index in sorted(idle, key=lambda index: (runs[index].seconds, index)):
+        total += runs[index].seconds
+        if total > UNNEEDED_SECONDS:
+            found.add(index)
+    return frozenset(found)
 
 
 def quick(runs: Sequence[Run], seconds: float) -> frozenset[int]:
@@ -297,7 +317,8 @@ class _Choice:
         travel = self.travel(need.name)
         if travel.refused:
             return travel
-        if travel.weights and not self._is_built(need.name, need.user, state):
+        is_built_there = travel.weights or need.maker in travel.wrapped_in
+        if is_built_there and not self._is_built(need.name, need.user, state):
             return Travel(refused="an object that is not made here")
         if travel.holds_model:
             for also in self._sharing(need.name, need.user):

@@ -45,6 +45,8 @@ class Run:
         Names that it made of random bytes which nobody restores: running it again makes others.
     sets : tuple of str
         What it was seen to set for the whole process.
+    leaves : bool
+        It may have left what no name shows: files, the place of a stream of data, or nobody looked.
     seconds : float
         How long it took, without imports.
     stays : str
@@ -69,6 +71,7 @@ class Run:
     lost: frozenset[str] = frozenset()
     drawn: frozenset[str] = frozenset()
     sets: tuple[str, ...] = ()
+    leaves: bool = False
     seconds: float = 0.0
     stays: str = ""
     removes: frozenset[int] = frozenset()
@@ -87,7 +90,8 @@ class Travel(NamedTuple):
 
     `weights`: they are put into an object of the same build, which has to be there. `code` are names of classes and
     functions that have to be there. `shares` are names whose values have objects in common with this one; of a model's
-    that matters (`holds_model`), of numbers (`is_data`) it does not.
+    that matters (`holds_model`), of numbers (`is_data`) it does not. `wrapped_in`: the runs
+    that wrapped models and optimizers of the call to which it leads: its context knows the objects that these make.
     """
 
     size: int = 0
@@ -97,6 +101,7 @@ class Travel(NamedTuple):
     shares: frozenset[str] = frozenset()
     holds_model: bool = False
     is_data: bool = False
+    wrapped_in: frozenset[int] = frozenset()
 
 
 class Step(NamedTuple):

@@ -26,6 +26,7 @@ _OF_THE_PROCESS = frozenset(
         *("_distribute_strategy", "_distribution_strategy", "_thread_local", "_tb_graph", "_update_step_xla"),
         *("update_state", "result", "_obj_reference_counts_dict", "_layer_call_argspecs"),
         *("_tensor_usage_count", "_eval_data_handler", "_should_eval"),
+        "_serialized_attributes",  # what a SavedModel had of it, compiled functions most of all
     ]
 )
 _OF_INPUT = frozenset({"_batch_input_shape", "_dtype_policy", "sparse", "ragged"})
@@ -251,6 +252,8 @@ _BESIDE = OptimizerBesideKind(KerasKind())
 
 BY_NAME |= {
     "keras.src.engine.base_layer.Layer": KerasKind(),
+    # Of a class that load_model() of a SavedModel has made: its call() is a function that was compiled then.
+    "keras.src.saving.legacy.saved_model.load.RevivedLayer": KerasKind(frozenset({"call", "signatures"})),
     "keras.src.optimizers.optimizer._BaseOptimizer": OptimizerKind(),
     "keras.src.optimizers.legacy.optimizer_v2.OptimizerV2": OlderOptimizerKind(),
     "keras.src.engine.input_layer.InputLayer": KerasKind(alike=of_input),

@@ -90,8 +90,13 @@ def reduced_model(model: Any) -> Any:
     config = sys.modules[package].saving.serialize_keras_object(model)
     parts = [model, *_layers(model)]
     for part in parts:
-        if is_users(type(part)) and not is_users_module(type(part).from_config.__module__):
-            inspect.signature(type(part)).bind(**part.get_config())  # as its class is made there
+        cls: Any = type(part)
+        if not is_users(cls) and getattr(sys.modules.get(cls.__module__), cls.__name__, None) is not cls:
+            raise ValueError(
+                f"Keras has made the class {cls.__name__} of a SavedModel, and no configuration makes it again"
+            )
+        if is_users(cls) and not is_users_module(cls.from_config.__module__):
+            inspect.signature(cls).bind(**part.get_config())  # as its class is made there
     code = {thing.__name__: thing for thing in (*map(type, parts), *_functions_in(config)) if is_users(thing)}
     of_optimizer = _numbers(_variables_of(getattr(model, "optimizer", None)))
     return rebuilt_model, (package, config, _numbers(weights), of_optimizer, dict(sorted(code.items())))
@@ -104,9 +109,10 @@ def rebuilt_model(package: str, config: Any, weights: Any, of_optimizer: Any, co
         model = saving.deserialize_keras_object(config, safe_mode=False)
     optimizer: Any = getattr(model, "optimizer", None)
     if of_optimizer and not _fits(_variables_of(optimizer), of_optimizer):
-        # That one was built for other variables: layers may have been frozen since.
+        # That one was built, and for other variables: layers may have been frozen since, or nothing was trained.
         optimizer = model.optimizer = type(optimizer).from_config(optimizer.get_config())
-        optimizer.build(_variables_trained(optimizer, model, of_optimizer))
+        if not _fits(_variables_of(optimizer), of_optimizer):
+            optimizer.build(_variables_trained(optimizer, model, of_optimizer))
     if not _assigned(_weights(model) or (), weights) or not _assigned(_variables_of(optimizer), of_optimizer):
         raise ValueError(f"its configuration gives another {type(model).__name__}: its variables have other shapes")
     return model

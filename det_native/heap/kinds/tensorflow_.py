@@ -229,6 +229,9 @@ BY_NAME |= {
     "tensorflow.python.training.session_run_hook.SessionRunHook": AttributesKind(),
     "tensorflow.python.training.basic_session_run_hooks.CheckpointSaverListener": AttributesKind(),
     "tensorflow.python.trackable.base.Trackable": TrackableKind(),
+    # Compiled for certain arguments, or read from a SavedModel: nobody has written them here.
+    "tensorflow.python.types.core.ConcreteFunction": OF_PROCESS,
+    "tensorflow.python.saved_model.function_deserialization.RestoredFunction": OF_PROCESS,
     "tensorflow_estimator.python.estimator.estimator.EstimatorV2": OF_PROCESS,
     "tensorflow_estimator.python.estimator.estimator.Estimator": OF_PROCESS,
 }

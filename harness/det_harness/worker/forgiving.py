@@ -41,14 +41,9 @@ class _HeardStream(io.TextIOWrapper):
         return written
 
 
-def forgiving(descriptor: int, *, heard: bool = True) -> io.TextIOWrapper:
-    """Return a text stream on a descriptor, line by line, in which printing never fails for want of room.
-
-    `heard`: the user's code writes to it, so that the cell shows it while it trains.
-    """
+def forgiving(descriptor: int) -> io.TextIOWrapper:
+    """Return a text stream on a descriptor, line by line, in which printing never fails for want of room."""
     raw = io.BufferedWriter(_ForgivingFile(descriptor, "wb", closefd=False))
-    kind = _HeardStream if heard else io.TextIOWrapper
-    made = kind(raw, encoding="utf-8", errors="backslashreplace", line_buffering=True)
-    if isinstance(made, _HeardStream):
-        made.stream = "stdout" if descriptor == 1 else "stderr"
+    made = _HeardStream(raw, encoding="utf-8", errors="backslashreplace", line_buffering=True)
+    made.stream = "stdout" if descriptor == 1 else "stderr"
     return made

@@ -7,12 +7,15 @@ and its reports; both say by their exit code how it went.
 from __future__ import annotations
 
 import logging
+import sys
+from contextlib import nullcontext
 from pathlib import Path
+from typing import TextIO
 
 from det_harness.ranks.gang import run_folder
 from det_harness.ranks.own_network import get_rights, has_own_network
 from det_harness.worker.attempt import EXIT_DONE, TrialRun, write_atomically
-from det_harness.worker.forgiving import forgiving
+from det_native.logged.place import only_logged
 from det_native.schema.job import CheckJob, TrialJob
 
 
@@ -37,10 +40,19 @@ def run_job(job: TrialJob | CheckJob) -> int:
     return TrialRun(job).run()
 
 
+class _LogHandler(logging.StreamHandler[TextIO]):
+    """Writes to the log; the cell that waits shows warnings of the notebook's own loggers, as plain code does."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        heard = record.name in ("root", "__main__") and record.levelno >= logging.WARNING
+        with nullcontext() if heard else only_logged():
+            super().emit(record)
+
+
 def log_to_output() -> None:
     """Have what is logged written to the worker's output, each line once.
 
     A standby imports TensorFlow before this: TensorFlow then has a handler of its own beside ours.
     """
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s: %(message)s", stream=forgiving(2, heard=False))
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s: %(message)s", handlers=[_LogHandler(sys.stderr)])
     logging.getLogger("tensorflow").handlers.clear()

@@ -131,7 +131,9 @@ def get_media(
     trial_id: TrialId,
     service: TheService,
     owner: TheOwner,
-    kind: Annotated[MediaKind | None, Query(description="Only pictures, tables, texts or histograms.")] = None,
+    kind: Annotated[
+        MediaKind | None, Query(description="Only pictures, tables, texts, histograms, or what cells show.")
+    ] = None,
     name: Annotated[str | None, Query(min_length=1, max_length=NAME_LENGTH, description="Only of this name.")] = None,
     after: Annotated[int, Query(ge=0, le=LARGEST, description="Only those with a larger id.")] = 0,
     limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,

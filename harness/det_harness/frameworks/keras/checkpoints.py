@@ -97,7 +97,7 @@ class KerasCheckpoints:
             return
         self._restore_model(folder)
         if own is not None and own != folder:
-            model_state.restore_own(own, self._call)
+            self._restore_own(own)
         if own is not None and (own / f"{_GRADIENTS}.json").exists():
             self._gradients.restore(state_files.load(own, _GRADIENTS))
         files = self._services.files
@@ -141,7 +141,7 @@ class KerasCheckpoints:
                 checkpoint_files.unpack(folder, self._communicator.all_gather_object(None))
 
         def write_own(folder: Path) -> None:
-            model_state.save_own(folder, self._call, progress, logs)
+            self._save_own(folder, progress, logs)
             self._save_rest(folder, callbacks)
 
         if self._communicator.rank == 0:
@@ -185,6 +185,12 @@ class KerasCheckpoints:
 
     def _save_model(self, folder: Path, progress: dict[str, Any], logs: dict[str, float]) -> None:
         model_state.save(folder, self._call, progress, logs)
+
+    def _save_own(self, folder: Path, progress: dict[str, Any], logs: dict[str, float]) -> None:
+        model_state.save_own(folder, self._call, progress, logs)
+
+    def _restore_own(self, folder: Path) -> None:
+        model_state.restore_own(folder, self._call)
 
     def _begin_with(self, folder: Path, *, optimizers: bool) -> None:
         """Give the model the weights of another trial, and with `optimizers` the states of its optimizers."""

@@ -291,6 +291,7 @@ class KerasController(TrainingPort):
             self._gradients,
             batch_size=self.call.per_slot_batch_size(environment),
             steps=self.steps,
+            done=self.services.schedule.progress.batches,
             idle_last=is_idle_last(self.call, environment, self.steps),
         )
         self.training_step.install()

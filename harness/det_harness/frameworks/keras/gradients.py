@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from det_harness.frameworks.keras.optimizers import aggregation_name, innermost
 from det_harness.frameworks.keras.wire import Wire
+from det_native.keras.generations import NUMBER
 
 Pairs = list[tuple[Any, Any]]
 
@@ -117,7 +118,10 @@ class _Optimizer:
         self._count: Any = None
         self._stepping = False
         self._replaced: list[tuple[dict[str, Any], str, Any]] = []
-        if owner.wire.size > 1:
+        if owner.wire.size > 1 and NUMBER > 2:
+            self._apply_of_3: Callable[..., Any] = optimizer.apply
+            self._replace(optimizer, "apply", self._apply_means)
+        elif owner.wire.size > 1:
             self._replace(self._inner, aggregation_name(self._inner), self._mean)
         if owner.frequency > 1:
             self._apply_now: Callable[..., Any] = optimizer.apply_gradients
@@ -150,6 +154,12 @@ class _Optimizer:
         attributes = vars(owner)
         self._replaced.append((attributes, name, attributes.get(name)))
         attributes[name] = method
+
+    def _apply_means(self, grads: Iterable[Any], trainable_variables: Any = None) -> Any:
+        """Have an optimizer of Keras 3, which has no place of its own for it, clip and use the means."""
+        gradients = list(grads)
+        means = self._mean(zip(gradients, gradients, strict=True))
+        return self._apply_of_3([gradient for gradient, _ in means], trainable_variables)
 
     def _mean(self, grads_and_vars: Iterable[tuple[Any, Any]]) -> Pairs:
         """Return the means over the ranks."""

@@ -14,6 +14,7 @@ from det_harness.frameworks.keras.model_state import metric_values, set_metric_v
 from det_harness.frameworks.keras.wire import added_up, is_number
 from det_harness.ranks.communicator import Communicator
 from det_native.errors import TrialDefinitionError
+from det_native.keras.generations import internals
 
 logger = logging.getLogger("det_native")
 
@@ -55,16 +56,14 @@ class Ranks:
         if not self.several:
             return
         variables = _variables(model)
-        shapes = [(tuple(each.shape), each.dtype.name) for each in variables]
+        shapes = [(tuple(each.shape), tf.as_dtype(each.dtype).name) for each in variables]
         for rank, other in enumerate(self._communicator.all_gather_object(shapes)):
             if other != shapes:
                 raise TrialDefinitionError(
                     f"The slots have made different models: the one of slot {rank} has {len(other)} variables of other "
                     f"shapes than the {len(shapes)} here. Build the same model on each; what differs by slot is data."
                 )
-        own = [variable.numpy() for variable in variables]
-        for variable, value in zip(variables, self._communicator.broadcast_object(own), strict=True):
-            variable.assign(value)
+        internals.set_values(variables, self._communicator.broadcast_object(internals.values_of(variables)))
 
     def swap_in_state(self, model: Any) -> list[Any]:
         """Make what is not trained (moving means, say) the first rank's, for a validation; returns what was there."""
@@ -126,7 +125,7 @@ class Ranks:
         if len({len(state) for state in of_ranks}) > 1:
             logger.warning("The slots have different metrics: what is reported is the mean of theirs.")
             return means
-        variables = [variable for metric in model.metrics for variable in metric.weights]
+        variables = internals.metric_variables(model)
         columns = zip(variables, zip(*of_ranks, strict=True), strict=True)
         added = [added_up(variable, values) for variable, values in columns]
         set_metric_values(model, added)
@@ -146,11 +145,11 @@ class Ranks:
 def _variables(model: Any) -> list[Any]:
     from det_harness.frameworks.keras.optimizers import optimizers_of
 
-    variables = list(model.variables)
+    variables = list(model.weights)  # not the states of random layers, which are each rank's own
     for optimizer in optimizers_of(model):
         known = optimizer.variables
         variables += known() if callable(known) else known
-    return [each for each in variables if isinstance(each, tf.Variable) and is_number(each)]
+    return [each for each in internals.variables_in(variables) if is_number(each)]
 
 
 def _results(model: Any) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from det_harness.frameworks.keras.gradients import Gradients
 from det_harness.frameworks.keras.optimizers import optimizers_of
+from det_native.keras.generations import NUMBER
 
 logger = logging.getLogger("det_native")
 
@@ -47,6 +48,8 @@ class TrainingStep:
         Rows of a full batch of this rank.
     steps : int
         Batches of an epoch.
+    done : int
+        Batches that were made before.
     idle_last : bool
         Whether this rank has nothing of its own in the last batch of an epoch: what it is given there counts nothing.
 
@@ -56,7 +59,7 @@ class TrainingStep:
     """
 
     def __init__(
-        self, model: Any, gradients: Gradients, *, batch_size: int, steps: int, idle_last: bool = False
+        self, model: Any, gradients: Gradients, *, batch_size: int, steps: int, done: int = 0, idle_last: bool = False
     ) -> None:
         self._model = model
         self._wire = wire = gradients.wire
@@ -66,6 +69,7 @@ class TrainingStep:
         self.idle_last = idle_last
         self._before = vars(model).get("train_step")
         self._step = model.train_step
+        self._done = tf.Variable(done, dtype=tf.int64, trainable=False)
         self._asks = Told()
         self._asked = tf.Variable(tf.zeros(len(Told._fields)), trainable=False)
         self._told = tf.Variable(tf.zeros(len(Told._fields)), trainable=False)
@@ -74,7 +78,8 @@ class TrainingStep:
         """Stand there, for the training functions that the model makes from now on."""
         model = self._model
         if model.jit_compile and self._wire.size > 1:
-            logger.warning("jit_compile=True has no effect on several slots: XLA cannot exchange gradients.")
+            if NUMBER < 3:  # Keras 3 compiles by itself what it can
+                logger.warning("jit_compile=True has no effect on several slots: XLA cannot exchange gradients.")
             model.jit_compile = False
         self._gradients.hook(optimizers_of(model))
         vars(model)["train_step"] = self._train_step  # past Keras's tracking of attributes
@@ -102,8 +107,8 @@ class TrainingStep:
     def _train_step(self, data: Any) -> Any:
         share = _rows_of(data) / self._rows
         if self.idle_last:
-            number = tf.cast(self._model._train_counter, tf.int64) % self._steps
-            share = tf.where(tf.equal(number, self._steps - 1), 0.0, share)
+            share = tf.where(tf.equal(self._done % self._steps, self._steps - 1), 0.0, share)
+            self._done.assign_add(1)
         total = share
         if self._wire.size > 1:
             [sums] = self._wire.add_up([tf.concat([[share], self._asked], 0)], "det_native.step")

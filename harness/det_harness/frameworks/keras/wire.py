@@ -206,13 +206,14 @@ def _sent(value: Any, compress: bool) -> Any:
 
 def is_number(variable: Any) -> bool:
     """Return whether a variable can be added up over ranks."""
-    kind = variable.dtype.base_dtype
+    kind = tf.as_dtype(variable.dtype).base_dtype
     return bool(kind.is_floating or kind.is_integer or kind.is_bool)
 
 
 def added_up(variable: Any, values: Sequence[Any]) -> Any:
     """Return what a metric's variable has over all ranks, as TensorFlow's own strategies put it together."""
-    if variable.aggregation == tf.VariableAggregation.ONLY_FIRST_REPLICA:
+    how = getattr(variable.aggregation, "name", variable.aggregation).lower()  # of Keras 3 it is a text
+    if how == "only_first_replica":
         return values[0]
     added = np.sum(values, axis=0, dtype=np.asarray(values[0]).dtype)
-    return added / len(values) if variable.aggregation == tf.VariableAggregation.MEAN else added
+    return added / len(values) if how == "mean" else added

@@ -15,6 +15,12 @@ class Keras3Checkpoints(KerasCheckpoints):
     def _save_model(self, folder: Path, progress: dict[str, Any], logs: dict[str, float]) -> None:
         state.save(folder, self._call.model, progress, logs)
 
+    def _save_own(self, folder: Path, progress: dict[str, Any], logs: dict[str, float]) -> None:
+        state.save_own(folder, self._call.model, progress, logs)
+
+    def _restore_own(self, folder: Path) -> None:
+        state.restore_own(folder, self._call.model)
+
     def _begin_with(self, folder: Path, *, optimizers: bool) -> None:
         state.begin_with(folder, self._call.model, self._feed.first, optimizers=optimizers)
 

@@ -14,6 +14,7 @@ from det_harness.frameworks.keras.keras3.checkpoints import Keras3Checkpoints
 from det_harness.frameworks.keras.keras3.data import Keras3ValidationFeed, make_feed
 from det_harness.frameworks.keras.keras3.loop import Keras3Callbacks, NothingLeft
 from det_harness.frameworks.keras.keras3.refusals import check_step, refuse
+from det_harness.frameworks.keras.keras3.state import seed_by_rank
 from det_harness.trial.services import Services
 from det_native.keras.caches.reading import damage_behind
 from det_native.keras.generations import internals
@@ -26,7 +27,8 @@ class Keras3Controller(KerasController):
     Raises
     ------
     UnsupportedFeatureError
-        If the configuration asks for several slots, or the aggregation of gradients.
+        If the configuration asks for the aggregation of gradients, or for several slots of another backend than
+        TensorFlow.
     """
 
     def __init__(self, call: FitCall, services: Services) -> None:
@@ -61,9 +63,8 @@ class Keras3Controller(KerasController):
 
     def _prepare_model(self) -> None:
         model_state.build(self.call, self.feed.first)
-
-    def _prepare_step(self) -> None:
-        """Nothing stands before the training step."""
+        seed_by_rank(self.call.model, self.services.environment.ranks.rank)
+        self.ranks.broadcast_model(self.call.model)
 
     def _evaluate(self) -> dict[str, Any]:
         model = self.call.model
@@ -106,6 +107,9 @@ class Keras3Controller(KerasController):
         except NothingLeft:
             self._callbacks.on_train_end()
         except (tf.errors.OpError, StopIteration) as error:
+            loss = self._gradients.wire.loss_behind(error)
+            if loss is not None:
+                raise loss from error
             for theirs in (self.feed.error, self.validation_feed.error):
                 if theirs is not None and not isinstance(theirs, StopIteration):
                     raise theirs from error

@@ -19,6 +19,7 @@ from det_harness.frameworks.keras.data import Feed, TrainFunction
 from det_harness.frameworks.keras.dataset_feed import DatasetFeed
 from det_harness.frameworks.keras.epoch_lengths import EpochLengths
 from det_harness.frameworks.keras.sequences import View
+from det_harness.frameworks.keras.shares import Share
 from det_harness.frameworks.keras.validation import StreamBatches, ValidationFeed
 from det_native.errors import UnsupportedFeatureError
 from det_native.keras.data import Data, Kind
@@ -41,7 +42,7 @@ def make_feed(call: FitCall, environment: TrialEnvironment, lengths: EpochLength
             raise UnsupportedFeatureError(f"Keras's backend {BACKEND} reads no sparse or ragged tensors here.")
         return _GeneratedFeed(feed, _OfDataset(call))
     if kind is Kind.GENERATOR:
-        return _GeneratedFeed(feed, _OfStream(call))
+        return _GeneratedFeed(feed, _OfStream(call, environment))
     if kind is Kind.ARRAYS:
         return feed
     view = feed.arguments(0)["x"]
@@ -76,16 +77,18 @@ class _OfView(_Source):
 
 
 class _OfStream(_Source):
-    """A generator: what was trained on before a restart is pulled again and dropped."""
+    """A generator: what was trained on before a restart is pulled again and dropped; each rank keeps its batches."""
 
-    def __init__(self, call: FitCall) -> None:
+    def __init__(self, call: FitCall, environment: TrialEnvironment) -> None:
         self._weights = call.arguments["class_weight"]
         self._stream = call.training.x
+        self._share = Share.of(environment)
 
     def batches(self, done: int) -> Iterator[Any]:
-        self._stream.skip(done)
-        for batch in self._stream:
-            yield weighted(batch, self._weights)
+        share = self._share
+        self._stream.skip(done * share.size)
+        for together in zip(*[iter(self._stream)] * share.size, strict=False):
+            yield weighted(together[share.rank], self._weights)
 
 
 class _OfDataset(_Source):
@@ -164,7 +167,7 @@ class Keras3ValidationFeed(ValidationFeed):
     """See ``ValidationFeed``; Keras is given the data anew for each validation."""
 
     def _batches(self, data: Data, batch_size: int, steps: int | None) -> Any:
-        if data.kind is Kind.SEQUENCE:
+        if data.kind is Kind.SEQUENCE and self._share.size == 1:
             self._source = DataSource(
                 data.x, apart=False, kept_elsewhere=[*self._call.trained_parts, *self._call.callbacks()]
             )
@@ -172,6 +175,7 @@ class Keras3ValidationFeed(ValidationFeed):
             return _Reading(data.x, self._call.validation_queue)
         if data.kind is Kind.GENERATOR and self.steps is not None:
             self._stream = StreamBatches(data.x, int(self.steps))
+            self._count = lambda: self._share.rank == 0  # each pulls the same batches
             return data.x
         return super()._batches(data, batch_size, steps)
 

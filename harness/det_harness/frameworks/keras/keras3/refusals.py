@@ -6,7 +6,7 @@ from typing import Any
 
 from det_native.errors import UnsupportedFeatureError
 from det_native.frameworks import get_framework
-from det_native.keras.generations import TITLE
+from det_native.keras.generations import BACKEND, TITLE
 from det_native.schema.environment import TrialEnvironment
 
 
@@ -17,8 +17,8 @@ def refuse(environment: TrialEnvironment) -> None:
     ------
     UnsupportedFeatureError
     """
-    if (slots := max(environment.slots, environment.ranks.size)) > 1:
-        reason = get_framework("keras").one_slot
+    if (slots := max(environment.slots, environment.ranks.size)) > 1 and BACKEND != "tensorflow":
+        reason = get_framework("keras").one_slot or f"{TITLE} trains on one slot; on several train it on TensorFlow"
         raise UnsupportedFeatureError(f"resources.slots_per_trial: {slots} is refused: {reason}.")
     optimizations = environment.config.get("optimizations") or {}
     if environment.managed and (frequency := int(optimizations.get("aggregation_frequency") or 1)) > 1:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from det_harness.frameworks.keras import fitting, model_state
@@ -44,6 +45,31 @@ def _save_model(folder: Path, model: Any) -> None:
             logger.debug("Only the weights of %s are saved, its configuration cannot be: %s", model.name, error)
     (folder / _WHOLE).unlink(missing_ok=True)
     type(model).save_weights(model, folder / _WEIGHTS)
+
+
+def seed_by_rank(model: Any, rank: int) -> None:
+    """Have the random layers of each rank but the first draw other numbers."""
+    for variable in _beside(model) if rank else ():
+        [state] = internals.values_of([variable])
+        if state.dtype.kind in "ui" and state.size:
+            state.flat[0] = np.random.SeedSequence([int(state.flat[0]), rank]).generate_state(1)[0] & 0x7FFFFFFF
+            internals.set_values([variable], [state])
+
+
+def save_own(folder: Path, model: Any, progress: dict[str, Any], logs: dict[str, float]) -> None:
+    """Write what a rank other than the first has of its own, which has the same weights."""
+    beside = internals.values_of(_beside(model))
+    own = internals.values_of(model.non_trainable_weights)
+    model_state.save_beside(folder, model, progress, {"logs": logs, "beside": beside, "own": own})
+
+
+def restore_own(folder: Path, model: Any) -> None:
+    """Put back what :func:`save_own` wrote, after the checkpoint's first rank was restored."""
+    training = state_files.load(folder, "training")
+    internals.set_values(_beside(model), training["beside"])
+    internals.set_values(model.non_trainable_weights, training["own"])
+    model_state.set_metric_values(model, training["metrics"])
+    rng.load(folder)
 
 
 def restore(folder: Path, call: FitCall, first_batch: Callable[[], Any]) -> None:
