@@ -45,6 +45,9 @@ describe('the line', () => {
       'with a master that is started on this machine'
     );
     expect(lineOf(after())).toContain('with the master, slots as configured');
+    const socket = { url: 'unix:/a.sock', version: '0.1.0', protocol: 1 };
+    const here = { ...KNOWN, master: { ...MASTER, master: socket } };
+    expect(lineOf(after(here))).toContain('with the master of this machine, ');
   });
 
   it.each([

@@ -88,15 +88,20 @@ class RunRow {
     this._stop = this._button('Stop', run => _actions.onStop(run));
     this._open = this._button('Open', run => _actions.onOpen(run));
     this._open.title = 'Open the executed notebook, as far as it has come';
-    const first = make('div', 'det-Row-line', {}, this._name);
+    const first = make(
+      'div',
+      'det-Row-line',
+      {},
+      this._name,
+      this._stop,
+      this._open
+    );
     const second = make(
       'div',
       'det-Run-second',
       {},
       this._state,
-      this._experiments,
-      this._stop,
-      this._open
+      this._experiments
     );
     const main = make('div', 'det-Row-main', {}, first, second, this._problem);
     this.element.append(this._icon, main);

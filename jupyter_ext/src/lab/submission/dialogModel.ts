@@ -162,7 +162,10 @@ function kernelLine(first: number, cells: number): string {
 
 function masterText({ master }: DialogModel): string {
   if (master?.master) {
-    return `the master ${master.master.url}`;
+    const { url } = master.master;
+    return url.startsWith('unix:')
+      ? 'the master of this machine'
+      : `the master ${url}`;
   }
   return master?.state === 'none'
     ? 'a master that is started on this machine'

@@ -15,7 +15,7 @@ import {
 const PLACES: Readonly<Record<Place, string>> = {
   '': 'As the cells say',
   cluster: 'On the cluster',
-  local: 'In that kernel, on this machine',
+  local: 'On this machine, in its kernel',
   kernel: 'In the open kernel instead'
 };
 
