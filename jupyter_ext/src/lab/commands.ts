@@ -43,8 +43,7 @@ export function addCommands(context: CommandContext): void {
 
 /** Offer the commands in the palette. */
 export function addToPalette(palette: ICommandPalette): void {
-  const { executed: _, ...offered } = CommandIds; // it is for a row of the list
-  for (const command of Object.values(offered)) {
+  for (const command of Object.values(CommandIds)) {
     palette.addItem({ command, category: CATEGORY });
   }
 }

@@ -11,7 +11,7 @@ import { Presence } from '../presence';
 import { changesOf } from './changes';
 import { ExperimentList } from './list';
 import { rowOf } from './rows';
-import { RunsView, type RunActions } from './runsView';
+import { type RunActions, RunsView } from './runsView';
 import { listedRuns, type RunsWatch } from './runsWatch';
 import {
   ACTION_LABELS,

@@ -1,4 +1,5 @@
 /** The runs of notebooks on this machine; asked for again and again only while one goes on and the panel is seen. */
+import type { ExperimentId } from '../../shared/model';
 import type { Transport } from '../../shared/transport';
 import { goesOn, type NotebookRun } from '../notebookRuns';
 
@@ -26,7 +27,7 @@ export class RunsWatch {
   }
 
   /** The run that has begun an experiment of the master; null if none here has. */
-  runOf(experimentId: unknown): NotebookRun | null {
+  runOf(experimentId: ExperimentId | undefined): NotebookRun | null {
     const name = String(experimentId);
     return this._runs.find(run => run.experiments.includes(name)) ?? null;
   }
@@ -42,8 +43,8 @@ export class RunsWatch {
   }
 
   /** An experiment that is new may be of a run that was begun elsewhere. */
-  follow(newest: unknown): void {
-    const key = String(newest ?? '');
+  follow(newest: ExperimentId | undefined): void {
+    const key = String(newest);
     if (this._seen && key !== this._experiments) {
       this._experiments = key;
       void this.ask();
