@@ -93,6 +93,15 @@ ALLOWED: dict[str, set[str]] = {
     "det_native.messaging": {"det_native.schema"},
     "det_native.master": {"det_native.messaging", "det_native.schema", "det_native.search", "det_native.storage"},
     "det_native.compat": set(),
+    "det_native.notebook_runs": {
+        "det_native.capture.files",
+        "det_native.capture.secret_files",
+        "det_native.capture.secrets",
+        "det_native.client.connect",
+        "det_native.client.remote.asking",
+        "det_native.client.remote.ssh",
+        "det_native.schema",
+    },
     "det_native.experimental": {
         "det_native.callsite",
         "det_native.capture",
@@ -138,6 +147,7 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.client.connect",
         "det_native.client.starting",
         "det_native.local",
+        "det_native.notebook_runs",
         "det_native.schema",
     },
 }
@@ -145,8 +155,17 @@ ALLOWED: dict[str, set[str]] = {
 # Inside a function, and only there (docs/decisions tell why).
 ALLOWED_IN_CALLS: dict[str, set[str]] = {
     "det_native": set(ALLOWED) - {"det_native.master"},
-    "det_native.experimental": {"det_harness", "det_native.pytorch", "det_native.keras", "det_native.estimator"},
+    "det_native.experimental": {
+        "det_harness",
+        "det_native.pytorch",
+        "det_native.keras",
+        "det_native.estimator",
+        "det_native.notebook_runs.folders",
+    },
+    # A schedule begins runs; what runs them is another process.
+    "det_native.master": {"det_native.notebook_runs.folders", "det_native.notebook_runs.start"},
     "det_native.client": {
+        "det_native.notebook_runs",
         "det_harness.program.load",
         "det_harness.local.bundle",
         "det_native.storage",

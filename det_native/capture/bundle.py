@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from det_native.capture.bundle_rows import (
     Placed,
@@ -117,6 +118,7 @@ def assemble(
         contents[manifest.init_streams.sha256] = capture.history.init_streams
     contents |= capture.history.proof_values
     contents |= {one.hash: one.trained.history for one in capture.history.earlier}
+    contents |= {answers.hash: answers.content for answers in capture.history.answers}
     report = [
         *rows_of(capture, inherited.summaries, explicit, values),
         *link_rows(links),
@@ -335,6 +337,13 @@ def _streams_entry(streams: CapturedStreams) -> StreamsEntry:
     )
 
 
+def _of_earlier_calls(capture: Capture) -> dict[str, Any]:
+    """Return what the program has of earlier calls; nothing that a master of an earlier version need not know."""
+    answers = tuple(answers.entry() for answers in capture.history.answers)
+    earlier = tuple(training.entry() for training in capture.history.earlier)
+    return {"earlier": earlier} | ({"answers": answers} if answers else {})
+
+
 _last_manifest: BundleManifest | None = None
 
 
@@ -353,7 +362,7 @@ def _manifest(
     manifest = BundleManifest(
         protocol=protocol,
         interpreter=current_interpreter(),
-        program=capture.program.model_copy(update={"earlier": tuple(one.entry() for one in capture.history.earlier)}),
+        program=capture.program.model_copy(update=_of_earlier_calls(capture)),
         files=files,
         values=values,
         requirements=tuple(dict.fromkeys(capture.requirements)),

@@ -119,14 +119,31 @@ def _explicit_rows(explicit: Sequence[Placed]) -> Iterator[CaptureRow]:
 def _program_row(program: Program) -> CaptureRow:
     if program.kind == "script":
         return CaptureRow(what=" ".join(program.command), how="script", size=0)
-    numbers = [f"[{cell.number}]" for cell in program.cells if cell.number is not None]
-    count = len(program.cells)
+    count, runs = count_cells(program), len(program.cells)
     return CaptureRow(
         what="1 cell" if count == 1 else f"{count} cells",
         how="source",
         size=sum(len(cell.source.encode()) for cell in program.cells),
-        cell=", ".join(numbers),
+        cell=_numbers([cell.number for cell in program.cells if cell.number is not None]),
+        note="" if runs == count else f"that ran {runs} times",
     )
+
+
+def count_cells(program: Program) -> int:
+    """Return how many cells a program has; one that ran several times is one."""
+    return len({cell.cell_id or cell.source.strip() for cell in program.cells})
+
+
+def _numbers(numbers: Sequence[int]) -> str:
+    """Return ``[1], [3]-[6]``."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    joined = ["-".join(f"[{end}]" for end in (run[0], run[-1])[: len(run)]) for run in runs]
+    return ", ".join(joined)
 
 
 def summaries_of(entries: Sequence[FileEntry]) -> Iterator[Summary]:

@@ -25,7 +25,8 @@ MOST_OF_FILES = 1 << 20
 #: Why a cell stays behind that has made a training call.
 TRAINED = "trained"
 _LONGEST_PATH = 400
-_QUICK = 1.0  # seconds: what made a file that is removed again may well run again, too
+#: How a reason begins for which a cell stays behind that removed files.
+REMOVED = ("deleted ", "moved ")
 _DONE = {"network": "used the network", "shell": "ran a command", "delete": "deleted", "move": "moved"}
 
 
@@ -46,31 +47,38 @@ def why_it_stays(execution: Execution, log: ExecutionLog, namespace: Mapping[str
         return TRAINED
     if log.executions[execution.index].seen.trained:
         return "trained while TensorFlow had no seed"
-    if execution.logged.seen.outside and not _removes_what_cells_made(execution, log):
-        kind, _, what = execution.logged.seen.outside[0].partition(": ")
-        return f"{_DONE[kind]} ({what})"
     bound = execution.effects.bound if execution.effects is not None else frozenset()
     size = sum(size_of(namespace[name]) or 0 for name in bound & namespace.keys())
     if size > LARGE:
         return f"left {human_size(size)} in memory"
-    return "holds what looks like a secret" if secret else ""
+    if secret:
+        return "holds what looks like a secret"
+    if execution.logged.seen.outside:
+        kind, _, what = execution.logged.seen.outside[0].partition(": ")
+        return f"{_DONE[kind]} ({what})"
+    return ""
 
 
-def _removes_what_cells_made(execution: Execution, log: ExecutionLog) -> bool:
-    """Whether all that a cell deleted or moved was made by cells before it, and is not there now.
+def makers_of_removed(execution: Execution, log: ExecutionLog) -> frozenset[int]:
+    """Return the runs that made what a cell deleted or moved: where they run again, it has to do so, too.
 
-    The worker makes these files too, in its own folder; an absolute path may lead to the notebook's files.
+    Empty for a cell that did something else outside of its process, or removed what no cell has made, what lies outside
+    of the working directory, or what is there now.
     """
     actions = [action.partition(": ") for action in execution.logged.seen.outside]
-    if any(kind not in ("delete", "move") or os.path.isabs(path) for kind, _, path in actions):
-        return False
     seen = log.executions[execution.index].seen.paths
+    if not actions or seen is None or any(kind not in ("delete", "move") for kind, _, _ in actions):
+        return frozenset()
     gone = {os.path.realpath(path) for _, _, path in actions}
-    gone |= {path for path in seen.writes() if not os.path.lexists(path)} if seen is not None else set()
-    before = [logged for logged in log.executions[: execution.index] if not logged.seen.outside]
-    paths = [logged.seen.paths for logged in before if logged.seen.paths is not None and seconds_of(logged) < _QUICK]
-    made = {path for seen in paths for path, was_there in seen.in_order() if not was_there}
-    return not any(path not in made or os.path.lexists(path) for path in gone)
+    gone |= {path for path in seen.removed() if not os.path.lexists(path)}
+    makers: dict[str, int] = {}
+    for logged in log.executions[: execution.index]:
+        if logged.seen.paths is not None and not logged.seen.outside:
+            makers |= dict.fromkeys(logged.seen.paths.writes(), logged.index)
+    here = os.getcwd() + os.sep
+    if any(path not in makers or os.path.lexists(path) or not path.startswith(here) for path in gone):
+        return frozenset()
+    return frozenset(makers[path] for path in gone)
 
 
 def seconds_of(logged: LoggedExecution) -> float:

@@ -9,10 +9,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
-from det_native.capture.cell_costs import TRAINED, needs_large_files, seconds_of, secret_lines, why_it_stays
+from det_native.capture.cell_costs import (
+    REMOVED,
+    TRAINED,
+    makers_of_removed,
+    needs_large_files,
+    seconds_of,
+    secret_lines,
+    why_it_stays,
+)
 from det_native.capture.explain import (
     drawn_rows,
-    early_warning,
     execution_rows,
     failed_init_problem,
     lost_settings_warning,
@@ -38,7 +45,7 @@ from det_native.capture.seen_files import SeenFiles, read_later
 from det_native.capture.side_effects.process import is_library_class
 from det_native.capture.sites import site_in_cells
 from det_native.capture.stale import changed_files, stale_modules
-from det_native.capture.submitted import CapturedTraining, earlier_trainings, has_come_home
+from det_native.capture.submitted import earlier_answers, earlier_trainings, has_come_home
 from det_native.capture.transform import transform
 from det_native.capture.value_paths import ValuePaths
 from det_native.capture.values_to_send import ValuesToSend
@@ -116,7 +123,7 @@ class CellCapture:
         capture = Capture(self._program(included))
         capture.values = self.values.captured(self.plan, included)
         capture.history.streams = self._streams()
-        capture.history.earlier = self._earlier()
+        self._add_earlier(capture)
         self._add_files(capture, included)
         self._explain(capture, included)
         capture.notes.warnings = list(dict.fromkeys(self.warnings))
@@ -149,6 +156,11 @@ class CellCapture:
             wanted=self.init,
             stays=stays,
             seconds={one.index: seconds_of(self.log.executions[one.index]) for one in self.executions},
+            removes={
+                one.index: makers_of_removed(one, self.log)
+                for one in self.executions
+                if stays.get(one.index, "").startswith(REMOVED)
+            },
         )
         runs = [replace(run, secret_lines=secrets[index]) for index, run in enumerate(runs)]
         held = {name: Read((name,)) for name in self._held_names(runs)}
@@ -177,7 +189,10 @@ class CellCapture:
             and (why := TRAINED if step.run in trained else needs_large_files(step, self.log, root, context))
         }
         if large:  # what they need besides is not worth its way
-            self.runs = [replace(run, stays=large.get(index, run.stays)) for index, run in enumerate(self.runs)]
+            self.runs = [
+                replace(run, stays=large[index], removes=frozenset()) if index in large else run
+                for index, run in enumerate(self.runs)
+            ]
             self.plan = self._choose(self.runs)
         self._without_data = {
             step.source for step in self.plan.steps if step.run in large and step.run not in self.plan.needed
@@ -262,8 +277,8 @@ class CellCapture:
         record = self.request.init
         return site_in_cells("init", record, self.log, included, self._roots()) if record is not None else None
 
-    def _earlier(self) -> list[CapturedTraining]:
-        """Return the trainings that calls of the program made whose weights the notebook has."""
+    def _add_earlier(self, capture: Capture) -> None:
+        """Add the trainings by calls of the program whose weights the notebook has, and what was asked of them."""
         again = [step.run for step in self.plan.steps]
         whole = {step.run for step in self.plan.steps if step.kind != "settings"}
 
@@ -272,7 +287,9 @@ class CellCapture:
                 return None
             return site_in_cells(cast(CallKind, record.kind), record, self.log, again, self._roots())
 
-        return list(earlier_trainings(self.log.calls, site_of))
+        capture.history.earlier = list(earlier_trainings(self.log.calls, site_of))
+        if self.request.kind == "create":
+            capture.history.answers = list(earlier_answers(self.log.calls, site_of))
 
     def _streams(self) -> list[CapturedStreams]:
         """Return the states before each cell that has drawn: others, which stay behind, may have drawn before it."""
@@ -357,9 +374,6 @@ class CellCapture:
         for execution in self.executions:
             capture.requirements.extend(transform(execution.succeeded).requirements)
         capture.requirements = list(dict.fromkeys(capture.requirements))
-        early = [e for e in (self.log.executions[i] for i in included) if not e.ending.recorded]
-        if early:
-            self.warnings.append(early_warning([each.number for each in early]))
 
     def _forced(self, index: int) -> tuple[str, str]:
         """Return why a cell runs again against its nature, and what to do; empty texts of any other."""

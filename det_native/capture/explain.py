@@ -271,15 +271,6 @@ def training_warning(execution: Execution, source: str, calls: Sequence[CallReco
         )
 
 
-def early_warning(numbers: Sequence[int | None]) -> str:
-    """Say what is not known of cells that ran before anybody looked."""
-    cells = ", ".join(f"[{number}]" for number in numbers)
-    return (
-        f"Cells {cells} ran before det_native was imported: they are counted as successful, and how long they took is "
-        "not known."
-    )
-
-
 def human_time(seconds: float) -> str:
     """Return ``1 min 15 s`` for 75 seconds."""
     if seconds < 60:

@@ -26,6 +26,7 @@ from det_native.capture.shell_state import (
 from det_native.capture.tracebacks import told_line, top_line
 from det_native.errors import is_own
 from det_native.frameworks import known_frameworks
+from det_native.heap.unknown_argument import argument_advice
 from det_native.own_time import spent
 from det_native.process.streams import beginnings, current_streams, stream_of
 
@@ -389,6 +390,8 @@ class ExecutionLog:
         line, in_body = top_line(error, execution.files, execution.source) if error is not None else (None, False)
         interrupted = isinstance(error, KeyboardInterrupt)
         execution.ending = Ending(False, True, ran, line, in_body, is_own(error), interrupted)
+        if (advice := argument_advice(error)) is not None:
+            print(advice, file=sys.stderr)  # beneath the traceback
 
 
 def _have_moved(before: dict[str, Any]) -> bool:

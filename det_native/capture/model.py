@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import PrivateAttr
 
-from det_native.capture.submitted import CapturedTraining
+from det_native.capture.submitted import CapturedAnswers, CapturedTraining
 from det_native.schema.manifests import BundleManifest, Codec, Program, ReadEntry, Sha256
 from det_native.schema.proof import CallProof
 from det_native.schema.rest import CaptureRow
@@ -128,6 +128,8 @@ class CapturedHistory:
         States of the streams of random numbers as ``init()`` left them, encoded; empty where they are not known.
     earlier : list of CapturedTraining
         Trainings whose weights the program's calls give.
+    answers : list of CapturedAnswers
+        What the program asks of the experiments of its calls, where nothing compares what the recorded one is given.
     proof : CallProof or None
     proof_values : dict
         Values of inputs that travel with the proof, by hash.
@@ -136,6 +138,7 @@ class CapturedHistory:
     streams: list[CapturedStreams] = field(default_factory=list)
     init_streams: bytes = b""
     earlier: list[CapturedTraining] = field(default_factory=list)
+    answers: list[CapturedAnswers] = field(default_factory=list)
     proof: CallProof | None = None
     proof_values: dict[Sha256, bytes] = field(default_factory=dict)
 

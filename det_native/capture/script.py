@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from det_native.capture.model import Capture, SourceFile
 from det_native.capture.nesting import NOT_PYTHON, not_python
 from det_native.capture.program_files import add_files
 from det_native.capture.request import HEADLINE, Request
-from det_native.capture.submitted import earlier_trainings
+from det_native.capture.submitted import earlier_answers, earlier_trainings
 from det_native.errors import ArgumentError, CaptureError, Problem
 from det_native.schema.manifests import CallKind, CallSite, Program
 
@@ -64,11 +65,17 @@ def capture_script(request: Request, record: CallRecord | None, command: Sequenc
     )
     if command is None:
         others = [call for call in script_calls() if call is not record]
-        capture.history.earlier = list(
-            earlier_trainings(others, lambda call: _site(cast(CallKind, call.kind), call, root))
-        )
+
+        def site_of(call: CallRecord) -> CallSite | None:
+            return _site(cast(CallKind, call.kind), call, root)
+
+        capture.history.earlier = list(earlier_trainings(others, site_of))
+        capture.history.answers = list(earlier_answers(others, site_of))
     own = [(source, target)]
-    files = add_files(capture, own, request, [root, script.parent], Path.cwd(), arguments=arguments)
+    # A configuration has no include= for its script: what PYTHONPATH leads to is sent, too.
+    elsewhere = os.environ.get("PYTHONPATH", "").split(os.pathsep) if command is not None else []
+    roots = [root, script.parent, *(Path(each) for each in elsewhere if each)]
+    files = add_files(capture, own, request, roots, Path.cwd(), arguments=arguments)
     problems = [*files.problems, *(relative if command is None else ())]
     for text, where in [*own, *files.texts]:
         problems.extend(secret_problems(text, where, request.values))

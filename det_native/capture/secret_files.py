@@ -118,7 +118,7 @@ def _secrets_of(content: bytes) -> tuple[str, ...] | None:
         return None
     try:
         config = parse_yaml(content.decode("utf-8-sig"))
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError):
+    except (yaml.YAMLError, UnicodeDecodeError):
         return None
     if not isinstance(config, Mapping):
         return None

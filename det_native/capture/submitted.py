@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from det_native.schema.manifests import CallSite, EarlierTraining, Sha256
+    from det_native.schema.manifests import CallSite, EarlierAnswers, EarlierTraining, Sha256
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,20 @@ class Submitted:
 
 
 _submitted: list[Submitted] = []
+#: Calls whose experiments record what they are asked, with their masters.
+_recorded: list[tuple[Any, Any, str]] = []
 
 
 def note(record: Any, experiment: Any, master: str) -> None:
     """Note that a call was submitted."""
     if record is not None:
         _submitted.append(Submitted(record, experiment, master))
+
+
+def note_recorded(record: Any, experiment: Any, master: str) -> None:
+    """Note that the experiment of a call records what it is asked."""
+    if record is not None:
+        _recorded.append((record, experiment, master))
 
 
 def note_loaded(experiment: Any, trained: Trained) -> None:
@@ -94,6 +102,44 @@ class CapturedTraining:
     def hash(self) -> Sha256:
         """Hash of the metrics."""
         return hashlib.sha256(self.trained.history).hexdigest()
+
+
+@dataclass(frozen=True)
+class CapturedAnswers:
+    """What the program has asked of the experiment of a training call, with the answers, encoded."""
+
+    site: CallSite
+    experiment_id: int
+    content: bytes
+    checkpoints: tuple[str, ...]
+    master: str
+
+    def entry(self) -> EarlierAnswers:
+        """Return it as it stands in the manifest."""
+        from det_native.schema.manifests import EarlierAnswers
+
+        return EarlierAnswers(
+            site=self.site,
+            experiment_id=self.experiment_id,
+            answers=self.hash,
+            size=len(self.content),
+            checkpoints=self.checkpoints,
+        )
+
+    @property
+    def hash(self) -> Sha256:
+        """Hash of the answers."""
+        return hashlib.sha256(self.content).hexdigest()
+
+
+def earlier_answers(calls: Collection[Any], site_of: Callable[[Any], CallSite | None]) -> Iterator[CapturedAnswers]:
+    """Yield what was asked of the experiments of these calls, where their places are sent; see `earlier_trainings`."""
+    of_program = {id(call) for call in calls}
+    for record, experiment, master in _recorded:
+        site = site_of(record) if id(record) in of_program else None
+        if site is not None:
+            source = experiment.source
+            yield CapturedAnswers(site, int(experiment.id), source.encoded(), tuple(source.read), master)
 
 
 def earlier_trainings(calls: Collection[Any], site_of: Callable[[Any], CallSite | None]) -> Iterator[CapturedTraining]:

@@ -47,6 +47,12 @@ def put(context: click.Context, path: Path, name: str | None, *, yes: bool) -> N
     finally:
         bar.close()
     click.echo(f"{info.name}: {_counted(info.files)}, {info.size / 1e6:,.1f} MB, are in the store of {session.url}.")
+    if info.gone:
+        click.echo(
+            f"Warning: {_counted(info.gone)} that had this name before {'is' if info.gone == 1 else 'are'} not in it "
+            "any more; --name keeps both.",
+            err=True,
+        )
 
 
 @data.command("list")

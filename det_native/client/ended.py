@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+from det_native.client import rendering
 from det_native.errors import DetError
 
 
@@ -13,6 +14,8 @@ class Result(Protocol):
     """What a training that this process has submitted makes of its objects."""
 
     experiment: Any
+    #: What shows in cells what the training prints, once there is one.
+    outputs: rendering.Outputs | None
 
     def bring(self) -> None:
         """Put it in place; does nothing the second time."""

@@ -195,8 +195,10 @@ class Experiment(ExperimentLife):
             If it has not ended after `timeout` seconds; it goes on.
         """
         shown: set[str] = set()
-        self._wait(timeout, shown, checked_show(show))
+        outputs = rendering.current().outputs(self, checked_show(show))
+        self._wait(timeout, shown, show, outputs)
         detail = waiting.patiently(self._source, self.detail)
+        outputs.finish()
         result = ended.result_of(self)
         try:
             waiting.raise_failure(self._source, self._id, detail, shown)
@@ -220,7 +222,7 @@ class Experiment(ExperimentLife):
         if result is None or not result.bring_large():
             raise NotFoundError(f"Nothing of experiment {self._id} is to come: it is here, or another process has it.")
 
-    def _wait(self, timeout: float | None, shown: set[str], show: Show) -> None:
+    def _wait(self, timeout: float | None, shown: set[str], show: Show, outputs: rendering.Outputs) -> None:
         try:
             if waiting.patiently(self._source, self.detail, partial(print, file=sys.stderr)).state.terminal:
                 return
@@ -234,6 +236,7 @@ class Experiment(ExperimentLife):
                     after=self._last_event,
                     shown=shown,
                     is_left=is_left,
+                    outputs=outputs,
                 )
         except waiting.WaitInterrupt:
             raise interrupted() from None
@@ -414,7 +417,7 @@ class Experiment(ExperimentLife):
             If the experiment has failed before its first checkpoint.
         """
         loading_into.detail_of(self._source, self._id)
-        self._wait(None, set(), "view")
+        self._wait(None, set(), "view", rendering.NoOutputs())
         detail = loading_into.detail_of(self._source, self._id)
         if checkpoint is None:
             weights = loading_into.weights_setting(detail)

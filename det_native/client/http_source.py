@@ -29,7 +29,8 @@ from det_native.errors import (
 )
 from det_native.schema import rest, routes
 from det_native.schema.life import Deletion, ExperimentContinuation, ExperimentFork, Retained, Retention
-from det_native.schema.manifests import BundleManifest, EarlierTraining
+from det_native.schema.manifests import BundleManifest
+from det_native.schema.outputs import MediaKind
 from det_native.schema.query.filters import Filters
 from det_native.schema.query.ordering import Order
 from det_native.schema.registry import CheckpointChange, CheckpointVerified, ModelVersion
@@ -177,14 +178,14 @@ class HttpSource(Source):
     def system(self, trial_id: int, points: int | None = None) -> list[rest.SystemSample]:
         return self._session.call(routes.GET_SYSTEM, trial_id=trial_id, points=points)
 
-    def media(self, trial_id: int) -> list[rest.Medium]:
+    def media(self, trial_id: int, kind: MediaKind | None = None, after: int = 0) -> list[rest.Medium]:
         """Return what a trial has logged, in that order; nothing from a master of an earlier version."""
         found: list[rest.Medium] = []
         try:
             while True:
-                after = found[-1].id if found else None
-                page = self._session.call(routes.GET_MEDIA, trial_id=trial_id, after=after, limit=_PAGE)
+                page = self._session.call(routes.GET_MEDIA, trial_id=trial_id, kind=kind, after=after, limit=_PAGE)
                 found += page
+                after = found[-1].id if found else after
                 if len(page) < _PAGE:
                     return found
         except NotFoundError:
@@ -363,8 +364,8 @@ class HttpSource(Source):
         )
 
     @contextmanager
-    def _files_of_earlier(self, earlier: EarlierTraining) -> Iterator[Path]:
-        checkpoint = self.checkpoint(earlier.checkpoint)
+    def _files_of_earlier(self, uuid: str) -> Iterator[Path]:
+        checkpoint = self.checkpoint(uuid)
         with tempfile.TemporaryDirectory(prefix="det-checkpoint-") as folder:
             self.download(checkpoint, Path(folder))
             yield Path(folder)

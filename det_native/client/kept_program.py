@@ -12,7 +12,7 @@ from typing import Any
 from det_native.client.source import Source
 from det_native.errors import ArgumentError, CheckpointCorruptError, CheckpointError, DetError
 from det_native.schema import rest
-from det_native.schema.manifests import BundleManifest, EarlierTraining
+from det_native.schema.manifests import BundleManifest
 
 METADATA = "metadata.json"
 PROGRAM = "program.zip"
@@ -51,7 +51,7 @@ def _pack(source: Source, checkpoint: rest.Checkpoint, target: Path) -> str:
         sizes = dict(_contents(bundle))
         if sum(sizes.values()) > LARGEST:
             return f"it has more than {LARGEST >> 20} MiB, and stays with its experiment"
-        if bundle.program.earlier:
+        if bundle.program.earlier_checkpoints:
             return "it loads another checkpoint first, and stays with its experiment"
         if target.is_file():
             return PROGRAM
@@ -136,5 +136,5 @@ def _source(checkpoint: rest.Checkpoint) -> Source:
     return source
 
 
-def _no_files(earlier: EarlierTraining) -> AbstractContextManager[Path]:
-    raise CheckpointError(f"checkpoint {earlier.checkpoint} lies on a cluster")
+def _no_files(uuid: str) -> AbstractContextManager[Path]:
+    raise CheckpointError(f"checkpoint {uuid} lies on a cluster")

@@ -11,7 +11,7 @@ from typing import Any
 from det_native.errors import CheckpointCorruptError, DetError
 from det_native.schema import rest
 from det_native.schema.environment import TrialEnvironment
-from det_native.schema.manifests import BundleManifest, CheckpointFile, EarlierTraining
+from det_native.schema.manifests import BundleManifest, CheckpointFile
 
 
 class ArrivingContent:
@@ -101,7 +101,7 @@ def load_checkpoint(
     checkpoint: rest.Checkpoint,
     config: dict[str, Any],
     trial_seed: int,
-    files: Callable[[EarlierTraining], AbstractContextManager[Path]],
+    files: Callable[[str], AbstractContextManager[Path]],
 ) -> Any:
     """Rebuild the user's model or trial from the experiment's code and load a checkpoint into it.
 
@@ -117,7 +117,7 @@ def load_checkpoint(
         The experiment's configuration.
     trial_seed : int
     files : callable
-        Gives a folder with the files of the checkpoint of an earlier training of the program, for a block.
+        Gives a folder with the files of the checkpoint of an earlier training of the program, by its uuid, for a block.
     """
     from det_harness.program.load import load_checkpoint as load
 

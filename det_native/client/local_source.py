@@ -21,7 +21,8 @@ from det_native.local.log import read_log
 from det_native.local.store import LocalStore
 from det_native.local.summaries import summary_of
 from det_native.schema import rest
-from det_native.schema.manifests import BundleManifest, EarlierTraining
+from det_native.schema.manifests import BundleManifest
+from det_native.schema.outputs import MediaKind
 from det_native.schema.ranking import trials_best_first
 from det_native.schema.registry import CheckpointChange, CheckpointVerified
 from det_native.schema.summaries import TrialSummary
@@ -101,8 +102,9 @@ class LocalSource(LocalLife, Source):
     def system(self, trial_id: int, points: int | None = None) -> list[rest.SystemSample]:
         return thin_by_rank(self._store.samples(trial_id), points or MOST_SAMPLES)
 
-    def media(self, trial_id: int) -> list[rest.Medium]:
-        return self._store.media(trial_id)
+    def media(self, trial_id: int, kind: MediaKind | None = None, after: int = 0) -> list[rest.Medium]:
+        found = self._store.media(trial_id)
+        return [medium for medium in found if kind in (None, medium.kind) and medium.id > after]
 
     def medium_content(self, medium: rest.Medium) -> bytes:
         return self._store.medium_content(medium)
@@ -305,5 +307,5 @@ class _EndOfRun(Iterator[rest.Event]):
         )
 
 
-def _no_files(earlier: EarlierTraining) -> AbstractContextManager[Path]:
-    raise CheckpointError(f"checkpoint {earlier.checkpoint} lies on a cluster")
+def _no_files(uuid: str) -> AbstractContextManager[Path]:
+    raise CheckpointError(f"checkpoint {uuid} lies on a cluster")

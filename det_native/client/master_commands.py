@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import click
 from det_native.client.output import Output, takes_output_options
 from det_native.errors import ArgumentError
 from det_native.schema.home import Home, read_runtime
+from det_native.schema.start_settings import DATABASE, database_url, kept_setting
 
 if TYPE_CHECKING:
     from det_native.storage.backups import Backup
@@ -106,9 +106,10 @@ def _backups(database: Path) -> list[Backup]:
 
 def _database() -> Path:
     """Return the file of the master's database."""
-    url = os.environ.get("DET_DATABASE")
-    if not url:
-        return Home.default().path / "det.db"
+    home = Home.default()
+    url = database_url(home, kept_setting(home, DATABASE))
     if not url.startswith(_SQLITE):
-        raise ArgumentError("DET_DATABASE names a database server: use its own tools (pg_dump and pg_restore).")
-    return Path(url.removeprefix(_SQLITE)).absolute()
+        raise ArgumentError(
+            "The database of this home is on a server (DET_DATABASE): use its own tools, pg_dump and pg_restore."
+        )
+    return Path(url.removeprefix(_SQLITE))

@@ -310,7 +310,7 @@ def _source(context: click.Context) -> HttpSource:
 def _version(context: click.Context, name: str, version: int | None) -> ModelVersion:
     from det_native.errors import NotFoundError
 
-    found = _model(context, name).get_version(version or 0)
+    found = _model(context, name).get_version(version)
     if found is None:
         raise NotFoundError(f"The model {name!r} has no versions yet.")
     return found

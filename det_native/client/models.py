@@ -142,9 +142,9 @@ class Model(_Kept[registry.Model]):
         number = checked_number(version, "version")
         return ModelVersion(self._source, self._source.session.call(routes.GET_VERSION, name=self.name, version=number))
 
-    def get_version(self, version: int = 0) -> ModelVersion | None:
-        """Return a version by its number; by default the newest one, None where there is none yet."""
-        if version != 0 or isinstance(version, bool):
+    def get_version(self, version: int | None = None) -> ModelVersion | None:
+        """Return a version by its number, from 1 on; by default the newest one, None where there is none yet."""
+        if version is not None:
             return self.version(version)
         newest = self._read().last_version
         return None if newest is None else self.version(newest)

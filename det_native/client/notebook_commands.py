@@ -13,7 +13,7 @@ from det_native.client.output import Output, takes_output_options
 from det_native.schema.home import Home
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from det_native.schema.notebook_runs import NotebookRun
 
@@ -33,6 +33,8 @@ def _submit_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--limit", metavar="TIME", help='Stop it after this time: "30min", "12h"; 1w by default.'),
         click.option("--beside", is_flag=True, help="Also save the executed notebook beside the notebook."),
         click.option("--wait", is_flag=True, help="Show its progress until it has ended; exit with 1 if it fails."),
+        click.option("--there", is_flag=True,
+                     help="Run it on the master's machine (ssh://), to which its folder is sent."),
         click.option("--at", metavar="TIME", help='Run it then: "22:00", "2030-01-31 03:00".'),
         click.option("--every", metavar="SPEC", help='Run it again and again: "12h", "1d", "0 3 * * *".'),
         click.option("--timezone", metavar="ZONE", help="In which --at and --every count, such as Europe/Zurich."),
@@ -51,6 +53,7 @@ def _submit(
     *,
     path: Path,
     wait: bool,
+    there: bool,
     at: str | None,
     every: str | None,
     timezone: str | None,
@@ -65,6 +68,12 @@ def _submit(
         raise click.UsageError("--timezone, --overlap and --name go with --at or --every.")
     if wait and is_scheduled:
         raise click.UsageError("--wait does not go with --at or --every.")
+    if there:
+        given = {"at": at, "every": every, "timezone": timezone, "name": name, "overlap": overlap, **options}
+        if wait or options["beside"]:
+            raise click.UsageError("--wait and --beside do not go with --there: the run is on the other machine.")
+        _submit_there(context, path, given)
+        return
     request = request_of(path, context.obj, **options)
     if is_scheduled:
         made = schedule_notebook(request, at=at, every=every, timezone=timezone, name=name, overlap=overlap)
@@ -76,6 +85,22 @@ def _submit(
         _follow(context, run.id)
     else:
         click.echo(f"`det notebook wait {run.id}` shows its progress, `det notebook stop {run.id}` stops it.")
+
+
+def _submit_there(context: click.Context, path: Path, options: Mapping[str, Any]) -> None:
+    from det_native.client.remote_commands import run_there
+    from det_native.notebook_runs.parameters import parse_parameters, put_parameters
+    from det_native.notebook_runs.reading import read_notebook
+
+    put_parameters(read_notebook(path), parse_parameters(options["parameters"]))  # faults are said before it is sent
+    words = ["submit", "{notebook}"]
+    for text in options["parameters"]:
+        words += ["-p", text]
+    for name, value in options.items():
+        if name != "parameters" and value:
+            option = "--test" if name == "is_test" else f"--{name}"
+            words += [option] if value is True else [option, str(value)]
+    run_there(context, context.obj, words, folder_of=path)
 
 
 @click.command("submit")
@@ -97,10 +122,18 @@ def submit_file(context: click.Context, /, **options: Any) -> None:
     _submit(context, **options)
 
 
+_THERE = click.option("--there", is_flag=True, help="Of the master's machine (ssh://).")
+
+
 @notebook.command("list")
+@_THERE
 @takes_output_options
-def list_command(*, output: Output) -> None:
+@click.pass_context
+def list_command(context: click.Context, /, *, there: bool, output: Output) -> None:
     """Show the runs of notebooks on this machine, newest first."""
+    if there:
+        _ask_there(context, "list", *(["--json"] if output.as_json else []))
+        return
     from det_native.notebook_runs.folders import list_runs
 
     runs = list_runs(Home.default())
@@ -122,9 +155,14 @@ def list_command(*, output: Output) -> None:
 
 @notebook.command("describe")
 @click.argument("number", metavar="RUN", type=_NUMBER)
+@_THERE
 @takes_output_options
-def describe_command(*, number: int, output: Output) -> None:
+@click.pass_context
+def describe_command(context: click.Context, /, *, number: int, there: bool, output: Output) -> None:
     """Show a run of a notebook."""
+    if there:
+        _ask_there(context, "describe", str(number), *(["--json"] if output.as_json else []))
+        return
     from det_native.notebook_runs.folders import find_run
 
     run = find_run(Home.default(), number).run()
@@ -154,8 +192,13 @@ def wait_command(context: click.Context, /, *, number: int) -> None:
 
 @notebook.command("stop")
 @click.argument("number", metavar="RUN", type=_NUMBER)
-def stop_command(*, number: int) -> None:
+@_THERE
+@click.pass_context
+def stop_command(context: click.Context, /, *, number: int, there: bool) -> None:
     """Stop a run, and the experiments that it waits for."""
+    if there:
+        _ask_there(context, "stop", str(number))
+        return
     from det_native.notebook_runs.start import stop_run
 
     run = stop_run(Home.default(), number)
@@ -173,6 +216,12 @@ def save_command(*, number: int, file: Path) -> None:
         raise click.UsageError(f"{file} exists; name a file that does not.")
     shutil.copyfile(find_run(Home.default(), number).executed, file)
     click.echo(f"Wrote {file}.")
+
+
+def _ask_there(context: click.Context, *words: str) -> None:
+    from det_native.client.remote_commands import run_there
+
+    run_there(context, context.obj, ["notebook", *words])
 
 
 def _follow(context: click.Context, number: int) -> None:

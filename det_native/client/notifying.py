@@ -88,7 +88,7 @@ def try_out(session: Session) -> list[NotifyTest]:
 
 def notify(
     *,
-    on: Sequence[str] | None = None,
+    on: Sequence[str] | str | None = None,
     webhook: str | None = None,
     format: str = "json",
     secret: str | None = None,
@@ -104,7 +104,7 @@ def notify(
 
     Parameters
     ----------
-    on : sequence of str, optional
+    on : sequence of str, or str, optional
         ``"end"``, ``"failure"``, ``"nan"``, ``"plateau"``, ``"best"``; ends and failures by default.
     webhook : str, optional
         Where JSON is posted.
@@ -131,7 +131,7 @@ def notify(
 
     fields = {
         "name": name,
-        "on": list(on) if on is not None else None,
+        "on": [on] if isinstance(on, str) else list(on) if on is not None else None,
         "webhook": webhook,
         "format": format,
         "secret": secret,

@@ -50,14 +50,42 @@ def up(context: click.Context, named: str, options: Mapping[str, str], *, servic
 
 def _up_with(context: click.Context, named: str, arguments: Sequence[str]) -> None:
     """Run ``det up`` there, as it would be run here."""
-    from det_native.client.remote.asking import up_there
+    run_there(context, named, ["up", *arguments])
+
+
+def run_there(
+    context: click.Context, named: str | None, words: Sequence[str], *, folder_of: Path | None = None
+) -> None:
+    """Run a command of ``det`` on the machine of a master, and show what it prints there.
+
+    Parameters
+    ----------
+    context : click.Context
+    named : str or None
+        The master, which has to be one behind SSH.
+    words : sequence of str
+        Of the command; ``{notebook}`` is the path of the notebook there.
+    folder_of : Path, optional
+        A notebook of this machine, whose folder is sent first.
+    """
+    from det_native.client.connect import named_master
+    from det_native.client.remote.asking import command_there
     from det_native.client.remote.link import Connection
-    from det_native.client.remote.target import parse_target
+    from det_native.client.remote.target import is_ssh, parse_target
+    from det_native.notebook_runs.sending import send_folder
     from det_native.schema.home import Home
 
-    target = parse_target(named)
+    address = named_master(named)
+    if address is None or not is_ssh(address):
+        raise click.UsageError("--there needs a master that is named by ssh://user@host (-m, or DET_MASTER).")
+    target = parse_target(address)
     with Connection(target, Home.default()).opened() as line:
-        done = up_there(line, arguments)
+        if folder_of is not None:
+            sent = send_folder(line, folder_of)
+            for note in sent.notes:
+                click.echo(note, err=True)
+            words = [sent.notebook if word == "{notebook}" else word for word in words]
+        done = command_there(line, words)
     click.echo(f"On {target.machine}:")
     click.echo(done.printed, nl=False)
     click.echo(done.complained, nl=False, err=True)

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 from det_native.client.arguments import Show
 from det_native.errors import ArgumentError, DetError
+from det_native.schema import rest
 
 #: Asks whether the user has said that the training is to go on without being waited for.
 IsLeft = Callable[[], bool]
@@ -42,6 +43,26 @@ class LineInPlace(Protocol):
         """Show a text, in place of the one before."""
 
 
+class Outputs(Protocol):
+    """Shows what a training prints and shows where it is waited for."""
+
+    def take(self, event: rest.Event) -> None:
+        """Show what an event tells of."""
+
+    def finish(self) -> None:
+        """Show what is not shown yet: the training has ended."""
+
+
+class NoOutputs:
+    """Where nothing is to be shown."""
+
+    def take(self, event: rest.Event) -> None:
+        """Show nothing."""
+
+    def finish(self) -> None:
+        """Show nothing."""
+
+
 class Renderer(Protocol[Handle]):
     """How handles are shown: experiments and trials, which are not imported here, since they import this."""
 
@@ -65,6 +86,9 @@ class Renderer(Protocol[Handle]):
 
     def line_in_place(self) -> LineInPlace:
         """Return what shows a line that can change."""
+
+    def outputs(self, handle: Handle, show: Show) -> Outputs:
+        """Return what shows what the training prints and shows."""
 
     def waiting(self, handle: Handle) -> AbstractContextManager[IsLeft]:
         """While this process waits for a handle: gives what asks whether the user wants it left running."""
@@ -137,6 +161,10 @@ class PlainRenderer:
     def line_in_place(self) -> LineInPlace:
         """Return what prints a line for each text."""
         return PrintedLine()
+
+    def outputs(self, handle: object, show: Show) -> Outputs:
+        """Show nothing: the log has it."""
+        return NoOutputs()
 
     def waiting(self, handle: object) -> AbstractContextManager[IsLeft]:
         """Return what nobody can press."""

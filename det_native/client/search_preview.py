@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from det_native.client.tables import table
-from det_native.schema.loading import load_config
+from det_native.schema.loading import load_config, names
 from det_native.search.make import check_search
 from det_native.search.simulation import simulate
 
@@ -26,6 +26,12 @@ _DRAWN = (
     "Who is trained on depends on the metrics: this is one course, with metrics drawn at random and trials that take "
     "equally long."
 )
+# What fit() is given says these where the configuration does not; no search hangs on them.
+_OF_THE_CALL = {
+    "searcher.max_length": {"batches": 100},
+    "hyperparameters.global_batch_size": 1,
+    "records_per_epoch": 1,
+}
 _SUPPOSED = (
     "The configuration has no searcher.max_length, so {} are supposed here; what fit() is given may say another length."
 )
@@ -132,7 +138,7 @@ def preview_search(config: Mapping[str, Any] | str | Path | ExperimentConfig) ->
     Parameters
     ----------
     config : mapping, str, Path or ExperimentConfig
-        As for ``create()``.
+        As for ``init()`` and ``create()``.
 
     Returns
     -------
@@ -154,7 +160,7 @@ def preview_search(config: Mapping[str, Any] | str | Path | ExperimentConfig) ->
     trials  batches trained
          4  100
     """
-    loaded = load_config(config, local=True, processes=True, warn=False)
+    loaded = load_config(config, local=True, processes=True, defaults=_OF_THE_CALL, warn=False)
     check_search(loaded)
     if loaded.reproducibility.experiment_seed is None:
         loaded = loaded.with_seed(_SEED)
@@ -163,6 +169,6 @@ def preview_search(config: Mapping[str, Any] | str | Path | ExperimentConfig) ->
     searcher = loaded.searcher
     stages = [trial.units for trial in trials]
     # Of a population, the length is that of its rounds, which every configuration says.
-    supposed = "max_length" in type(searcher).model_fields and "max_length" not in searcher.model_fields_set
+    supposed = "max_length" in type(searcher).model_fields and not names(config, "searcher.max_length")
     length = searcher.max_length
     return SearchPreview(searcher.name, str(length.unit.value), stages, length.units, supposed=supposed)

@@ -14,9 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from det_native.client.starting import KEPT, START_SECONDS
+from det_native.client.starting import START_SECONDS, ensure_master
+from det_native.client.stopping import stop_master
 from det_native.errors import MasterStartError
 from det_native.schema.home import Home, read_runtime
+from det_native.schema.start_settings import PLAIN, SECRET
 
 # What a master needs of its environment besides its own settings: to find programs, libraries and GPUs.
 _OF_THE_MACHINE = ("PATH", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "LANG", "XDG_DATA_HOME")
@@ -91,7 +93,7 @@ def plan_service(
         Whether a master runs already: then the unit starts the next one.
     """
     command = [sys.executable, "-P", "-m", "det_native.master", "--home", str(home.path), *arguments]
-    kept = {name: environment[name] for name in (*_OF_THE_MACHINE, *_OF_RAY, *sorted(KEPT)) if environment.get(name)}
+    kept = {name: environment[name] for name in (*_OF_THE_MACHINE, *_OF_RAY, *sorted(PLAIN)) if environment.get(name)}
     text = _UNIT.format(
         home=_plain(str(home.path)),
         log=_plain(str(home.log)),
@@ -122,8 +124,11 @@ def require_systemd(service: Service) -> None:
         raise _no_systemd(f"`{shlex.join(question)}` says: {wrong}", service)
 
 
-def install(service: Service, home: Home, *, running: bool) -> list[str]:
+def install(service: Service, home: Home, arguments: Sequence[str] = (), *, running: bool) -> list[str]:
     """Write the unit and start it; return sentences on what it cannot do.
+
+    The unit has no passwords. Where there are some in the environment, a master that is started with the arguments, and
+    ended at once, has the home keep them.
 
     Raises
     ------
@@ -131,6 +136,8 @@ def install(service: Service, home: Home, *, running: bool) -> list[str]:
         If there is no systemd for this user, or it does not start the master.
     """
     require_systemd(service)
+    if not running and any(os.environ.get(name) for name in SECRET):
+        stop_master(ensure_master(home, arguments).runtime, home, kill=False)
     home.path.mkdir(parents=True, exist_ok=True, mode=0o700)
     service.path.parent.mkdir(parents=True, exist_ok=True)
     temporary = service.path.with_name(f".{service.name}.{os.getpid()}")

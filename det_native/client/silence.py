@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -59,9 +60,12 @@ def reason_of_silence(url: str) -> str:
         return ""
     if stopped:
         return f"Its process {runtime.pid} is stopped by a signal; `kill -CONT {runtime.pid}` lets it go on."
+    load, processors = os.getloadavg()[0], os.cpu_count() or 1
+    if load > processors:
+        return f"The machine is busy (a load of {load:.0f} on {processors} processors), so it may only be slow."
     return (
-        f"Its process {runtime.pid} hangs or the machine is very busy; `det down` and `det up` start it anew, "
-        f"`kill -9 {runtime.pid}` ends one that does not even stop. Nothing that it has acknowledged is lost."
+        f"Its process {runtime.pid} hangs; `det down` and `det up` start it anew. Nothing that it has acknowledged is "
+        "lost."
     )
 
 

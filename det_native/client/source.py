@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from det_native.errors import StorageError
 from det_native.schema import rest
 from det_native.schema.life import Deletion, ExperimentContinuation, ExperimentFork, Retained, Retention
+from det_native.schema.outputs import MediaKind
 from det_native.schema.registry import CheckpointChange, CheckpointVerified, ModelVersion
 from det_native.schema.summaries import TrialSummary
 
@@ -142,8 +143,11 @@ class Source(Protocol):
         """Return the versions of models that a checkpoint is, oldest first."""
         return []
 
-    def media(self, trial_id: int) -> list[rest.Medium]:
-        """Return the pictures, tables, texts and histograms that a trial has logged, in that order."""
+    def media(self, trial_id: int, kind: MediaKind | None = None, after: int = 0) -> list[rest.Medium]:
+        """Return the pictures, tables, texts and histograms that a trial has logged, in that order.
+
+        Or only those of a kind, and with a larger id than `after`.
+        """
 
     def medium_content(self, medium: rest.Medium) -> bytes:
         """Return what was logged, as it is to be read by ``medium.format``."""

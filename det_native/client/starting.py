@@ -17,7 +17,8 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from det_native.errors import MasterStartError, MissingDependencyError
-from det_native.schema.home import REFUSED, Home, RuntimeFile, read_runtime
+from det_native.schema.home import REFUSED, Home, RuntimeFile, last_runtime, read_runtime
+from det_native.schema.start_settings import PLAIN, SECRET
 
 # Without any work of the process that starts; one that works is waited for longer: its machine is slow or very busy.
 START_SECONDS = 60.0
@@ -31,18 +32,6 @@ _LEAST_ROOM = 1 << 20
 # What belongs to the kernel, or to the SSH session, that happens to start the master, not to the master.
 _DROPPED_PREFIXES = ("DET_", "SSH_", "JPY_", "JUPYTER", "IPY", "KERNEL_", "PYDEVD_")
 _DROPPED = {"MPLBACKEND", "PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONBREAKPOINT"}
-#: Settings of a master that it finds in its environment.
-KEPT = {
-    "DET_SLOTS",
-    "DET_SCHEDULER",
-    "DET_TRIALS_WITHOUT_SLOTS",
-    "DET_LAUNCHER",
-    "DET_RAY_ADDRESS",
-    "DET_STORAGE",
-    "DET_CHECKPOINTS",
-}
-#: Those that may have keys in them: they are written nowhere, as a unit of systemd would be.
-_SECRET = {"DET_STORAGE_OPTIONS", "DET_CHECKPOINTS_OPTIONS"}
 
 
 class _Detached(subprocess.Popen[bytes]):
@@ -65,7 +54,7 @@ class Started:
 
 
 def ensure_master(home: Home, arguments: Sequence[str] = ()) -> Started:
-    """Return the master of a home, started now if none runs.
+    """Return the master of a home, started now if none runs; after one that was killed, as that was started.
 
     Parameters
     ----------
@@ -143,6 +132,8 @@ def _is_installed(name: str) -> bool:
 
 def _start(home: Home, arguments: Sequence[str]) -> RuntimeFile:
     _started[:] = [process for process in _started if process.poll() is None]
+    killed = last_runtime(home)
+    before, settings = (killed.options, killed.settings) if killed is not None else ([], {})
     log_size = home.log.stat().st_size if home.log.exists() else 0
     read_end, write_end = os.pipe()
     try:
@@ -150,13 +141,13 @@ def _start(home: Home, arguments: Sequence[str]) -> RuntimeFile:
             process = _Detached(
                 [
                     *(sys.executable, "-P", "-m", "det_native.master"),
-                    *("--home", str(home.path), "--ready-fd", str(write_end), *arguments),
+                    *("--home", str(home.path), "--ready-fd", str(write_end), *before, *arguments),
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 cwd=home.path,
-                env=_environment(),
+                env={**settings, **_environment()},
                 pass_fds=(write_end,),
                 start_new_session=True,
             )
@@ -232,7 +223,7 @@ def _environment() -> dict[str, str]:
     return {
         name: value
         for name, value in os.environ.items()
-        if name in KEPT or name in _SECRET or not (name.startswith(_DROPPED_PREFIXES) or name in _DROPPED)
+        if name in PLAIN or name in SECRET or not (name.startswith(_DROPPED_PREFIXES) or name in _DROPPED)
     }
 
 

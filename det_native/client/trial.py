@@ -198,7 +198,7 @@ class Trial:
         )
         if best:
             return self.top_checkpoint(sort_by, smaller_is_better)
-        found, owner = self._source.checkpoints(trial_id=self.id), f"Trial {self.id}"
+        found, owner = self._source.checkpoints(trial_id=self.id), f"Trial {self._name}"
         if uuid:
             chosen = selection.checkpoint_named(uuid, found, owner=owner)
         else:

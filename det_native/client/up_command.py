@@ -123,6 +123,7 @@ def up(context: click.Context, /, *, service: bool, yes: bool, **options: Any) -
     from det_native.client.session import Session
     from det_native.client.starting import ensure_master
     from det_native.schema import routes
+    from det_native.schema.start_settings import DATABASE, database_url, kept_setting
 
     asked = {
         f"--{name.replace('_', '-')}": "" if value is True else str(value)
@@ -151,6 +152,14 @@ def up(context: click.Context, /, *, service: bool, yes: bool, **options: Any) -
         return
     click.echo(f"A master runs already at {places} (home {home.path}).")
     check_version(Session(runtime.url, "").health(), runtime.url)
+    named = database_url(home, kept_setting(home, DATABASE, os.environ))
+    kept = database_url(home, kept_setting(home, DATABASE, {}))
+    if named.rpartition("@")[2] != kept.rpartition("@")[2]:  # the user may be another one
+        said = (
+            f"It has another database than {DATABASE} names. Unset that; or `det down`, and `det up` says what to do."
+        )
+        click.echo(said, err=True)
+        context.exit(_FAILED)
     if not asked:
         return
     if asked.pop("--disk-budget", None) is not None:
@@ -200,6 +209,6 @@ def _serve(home: Home, arguments: Sequence[str], *, yes: bool) -> None:
     remote_commands.show_service(str(planned.path), planned.text, planned.commands)
     if not yes:
         click.confirm("Do it?", abort=True)
-    for sentence in install(planned, home, running=runtime is not None):
+    for sentence in install(planned, home, arguments, running=runtime is not None):
         click.echo(sentence, err=True)
     remote_commands.say_service(removal(planned), running=runtime is not None)

@@ -12,7 +12,7 @@ from typing import TypeVar
 from det_native.client.events import FIRST_PAUSE, LONGEST_PAUSE, EventFeed
 from det_native.client.logs import Logs
 from det_native.client.progress import ExperimentProgress
-from det_native.client.rendering import IsLeft, ProgressView
+from det_native.client.rendering import IsLeft, NoOutputs, Outputs, ProgressView
 from det_native.client.source import PATIENCE, Source
 from det_native.client.travel_hints import travel_hint
 from det_native.errors import ExperimentFailedError, MasterUnreachableError, NoMasterError, UserCodeError
@@ -65,6 +65,7 @@ def wait(
     after: int = 0,
     shown: set[str] | None = None,
     is_left: IsLeft = lambda: False,
+    outputs: Outputs | None = None,
 ) -> int:
     """Block until the experiment has ended.
 
@@ -82,6 +83,8 @@ def wait(
         Takes up the tracebacks that are shown.
     is_left : callable
         Asks whether the user wants the experiment left running; then it is as with Ctrl-C.
+    outputs : Outputs, optional
+        Shows what the training prints and shows.
 
     Returns
     -------
@@ -97,7 +100,8 @@ def wait(
     """
     with closing(view), own_time():
         try:
-            return _follow(source, experiment_id, view, timeout, after, set() if shown is None else shown, is_left)
+            shown = set() if shown is None else shown
+            return _follow(source, experiment_id, view, timeout, after, shown, is_left, outputs or NoOutputs())
         except TimeoutError:
             raise TimeoutError(_not_ended(source, experiment_id, timeout)) from None
         except KeyboardInterrupt:
@@ -113,6 +117,7 @@ def _follow(
     after: int,
     tracebacks: set[str],
     is_left: IsLeft,
+    outputs: Outputs,
 ) -> int:
     """Show events until the experiment has ended; return the id of the last one."""
     last = after
@@ -127,6 +132,7 @@ def _follow(
         for event in _until(feed, timeout, view.flush, Touch(feed, view, source.revive), is_left):
             last = max(last, event.id)
             error = progress.apply(event)
+            outputs.take(event)
             if error is not None:
                 known = error.traceback in tracebacks
                 text = error_text(

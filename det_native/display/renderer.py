@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
+from det_native.client import ended
 from det_native.client.arguments import Show
-from det_native.client.rendering import IsLeft, LineInPlace, PrintedLine, ProgressView
+from det_native.client.rendering import IsLeft, LineInPlace, NoOutputs, Outputs, PrintedLine, ProgressView
 from det_native.display.environment import in_notebook, running_shell
 from det_native.errors import MasterUnreachableError
 
@@ -94,6 +95,17 @@ class DisplayRenderer:
         from det_native.display.progress import NotebookLine
 
         return NotebookLine() if in_notebook() else PrintedLine()
+
+    def outputs(self, handle: Experiment | Trial, show: Show) -> Outputs:
+        """In a notebook, show it in the cell that waits, where this process has submitted the training."""
+        result = ended.result_of(handle)
+        if result is None or show == "none" or not in_notebook():
+            return NoOutputs()
+        if result.outputs is None:
+            from det_native.display.cell_outputs import CellOutputs
+
+            result.outputs = CellOutputs(handle.source, result.experiment.id)
+        return result.outputs
 
     def waiting(self, handle: Experiment | Trial) -> AbstractContextManager[IsLeft]:
         """While a cell waits, have its live view offer to leave the training running."""

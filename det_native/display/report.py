@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from textwrap import wrap
 from typing import Any
 
+from det_native.client.short_forms import shortened
 from det_native.display.environment import in_notebook
 from det_native.display.html import table_html
 from det_native.schema.rest import CaptureRow
@@ -13,6 +15,9 @@ from det_native.schema.rest import CaptureRow
 TITLES = ("what", "how", "size", "cell", "status", "note")
 MAX_ROWS = 40
 RUNS_AGAIN = "runs again"
+# Of the table as text: characters of a line, and of a column where it is longer.
+WIDTH = 100
+MAX_TEXT = 24
 MUTED = "opacity:.65"
 
 
@@ -101,10 +106,15 @@ class ReportView:
     def _lines(self) -> list[str]:
         """The warnings, and the table as text."""
         lines = [f"Warning: {warning}" for warning in self._warnings]
-        entries = [TITLES, *map(self._entries, self._rows[:MAX_ROWS])]
-        widths = [max(len(entry[column]) for entry in entries) for column in range(len(TITLES))]
-        for entry in entries:
-            lines.append("  ".join(text.ljust(width) for text, width in zip(entry, widths, strict=True)).rstrip())
+        rows = [TITLES, *map(self._entries, self._rows[:MAX_ROWS])]
+        entries = [[*(shortened(text, MAX_TEXT) for text in row[:-1]), row[-1]] for row in rows]
+        widths = [max(len(entry[column]) for entry in entries) for column in range(len(TITLES) - 1)]
+        indent = sum(widths) + 2 * len(widths)
+        for *entry, note in entries:
+            head = "".join(f"{text:{width}}  " for text, width in zip(entry, widths, strict=True))
+            # A long note goes on below itself.
+            below = wrap(note, max(WIDTH - indent, MAX_TEXT)) or [""]
+            lines += [f"{head}{below[0]}".rstrip(), *(" " * indent + text for text in below[1:])]
         more = len(self._rows) - MAX_ROWS
         return [*lines, f"... and {more} more"] if more > 0 else lines
 

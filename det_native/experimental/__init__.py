@@ -8,6 +8,7 @@ from det_native.experimental.arguments import Mode
 from det_native.frameworks import framework_with_init
 from det_native.imports import load
 from det_native.public_names import listed, without_init
+from det_native.runtime import register_replay
 from det_native.unsupported import unsupported_names
 
 if TYPE_CHECKING:
@@ -29,7 +30,13 @@ def _move(*of_run: Any) -> Any:
     return load("det_native.experimental.moving").move(*of_run)
 
 
+def _replayed(*of_call: Any) -> Any:
+    """Return the handle of an experiment that a program has made before the call that trains."""
+    return load("det_native.client.replayed_source").replayed(*of_call)
+
+
 register(_move)
+register_replay(_replayed)
 
 LOCAL = Mode.LOCAL
 CLUSTER = Mode.CLUSTER

@@ -13,7 +13,9 @@ from uuid import uuid4
 
 import det_native.display  # noqa: F401 (handles show themselves by what it registers)
 from det_native._version import PROTOCOL
+from det_native.capture import submitted
 from det_native.capture.bundle import assemble
+from det_native.capture.bundle_rows import count_cells
 from det_native.capture.call import notebook_folder
 from det_native.capture.log import current_log, running_execution
 from det_native.capture.model import Bundle, Capture
@@ -26,6 +28,7 @@ from det_native.client.http_source import HttpSource
 from det_native.client.last import note_begun
 from det_native.client.persistence import over_cuts
 from det_native.client.remote.target import is_ssh
+from det_native.client.replayed_source import recording
 from det_native.client.session import Session
 from det_native.client.upload import forget_bundle, note_checked, upload_bundle
 from det_native.display.environment import in_notebook
@@ -109,8 +112,10 @@ def submit(
         capture.notes.warnings += noted.proof.sentences
     here = master_name(settings)
     capture.history.earlier = [one for one in capture.history.earlier if one.master == here]
+    capture.history.answers = [answers for answers in capture.history.answers if answers.master == here]
     config = config.with_variables(_variables_here(framework))
     experiment = send_capture(capture, config, framework, settings)
+    submitted.note_recorded(origin.record, experiment, here)
     if payload is not None and origin.has_code:  # else nothing in this process reads what is written
         model_dir = getattr(getattr(payload, "estimator", None), "model_dir", None)
         note_result(experiment, payload, FilesOfCall(begun, model_dir or ""), running_execution())
@@ -155,7 +160,7 @@ def send_capture(capture: Capture, config: ExperimentConfig, framework: Framewor
     except BaseException:
         shown.failed("It ended here; the error says why.")
         raise
-    experiment = Experiment(HttpSource(session), detail.id)
+    experiment = Experiment(recording(HttpSource(session)), detail.id)
     note_begun(experiment)
     if settings.show == "view" and in_notebook():
         shown.say("")
@@ -192,7 +197,7 @@ def for_master(bundle: Bundle, master_url: str | None) -> Bundle:
 def _contents(bundle: Bundle) -> str:
     """Return what is sent, counted: ``5 of 9 cells, 1 value, 2 files``."""
     program, log = bundle.manifest.program, current_log()
-    cells = len({cell.cell_id or cell.source.strip() for cell in program.cells})
+    cells = count_cells(program)
     executed = len({execution.cell for execution in log.executions}) if log is not None else 0
     words = (
         [program.command[0]] if program.kind == "script" else [f"{cells} of {counted(max(executed, cells), 'cell')}"]

@@ -142,7 +142,7 @@ def changed(config: Path, changes: Sequence[str]) -> dict[str, Any]:
     """
     try:
         found = parse_yaml(config.read_text(encoding="utf-8-sig"))
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ArgumentError(f"{config} cannot be used: {error}") from error
     if not isinstance(found, dict):
         raise ArgumentError(f"{config} must hold a mapping of fields, not {type(found).__name__}.")

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from det_native.client.handles import Experiment
-from det_native.errors import ArgumentError
+from det_native.errors import ArgumentError, UnsupportedFeatureError
 from det_native.experimental.origin import Origin
 from det_native.experimental.settings import ConfigInput, Settings, check_supported
 from det_native.frameworks import known_frameworks
 from det_native.schema.lengths import UNTOLD
 from det_native.schema.loading import load_config
 from det_native.schema.manifests import CallKind, Framework
+from det_native.schema.roles import STRATEGY
 
 if TYPE_CHECKING:
     from det_native.capture.model import Capture
@@ -119,6 +120,14 @@ def train_script(words: list[str], settings: Settings) -> Experiment:
         defaults={"searcher.metric": "loss", "searcher.max_length": {"batches": UNTOLD.units}},
         trains=written,
     )
+    slots = loaded.resources.slots_per_trial
+    if slots > 1 and loaded.distributed.strategy != STRATEGY:
+        raise UnsupportedFeatureError(
+            f"resources.slots_per_trial: {slots}, and entrypoint names the script {words[0]}, which has 1 slot here. "
+            f"Where it calls tf.estimator.train_and_evaluate(), distributed.strategy: {STRATEGY} gives it a process "
+            "with a role for each slot. For other training call init() or create() of det_native.experimental in it, "
+            f"with this configuration but without entrypoint, and run it: python {words[0]}."
+        )
     check_supported(loaded, settings, framework, searches=True)
     if settings.place.notice:
         print(settings.place.notice)

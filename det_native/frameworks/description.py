@@ -48,7 +48,8 @@ class Description:
     deciding_variables : tuple of str
         Names of the variables that `variables_here` may return, for those who do not import it.
     gradient_means : tuple of str
-        Values of ``distributed.backend`` by which ranks can average its gradients; without any it trains on one slot.
+        By what ranks can average its gradients: what they use by themselves (``torch`` or ``ring``, see
+        ``det_harness.ranks``), and ``horovod``, for ``distributed.backend``. Without any it trains on one slot.
     one_slot : str
         Why it trains on one slot, and what trains on several: a sentence without its full stop.
     mixed_precision : bool
@@ -127,7 +128,7 @@ class Description:
 
     def exchanges_by_horovod(self, backend: str) -> bool:
         """Return whether several slots are connected by Horovod where ``distributed.backend`` has this value."""
-        return self.gradient_means == ("horovod",) or (backend == "horovod" and "horovod" in self.gradient_means)
+        return backend == "horovod" and "horovod" in self.gradient_means
 
     def gpu_command(self, python: str, version: str) -> str:
         """Return the command that has this framework see the GPUs, of an interpreter; empty where none is known."""

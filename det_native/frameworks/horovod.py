@@ -33,10 +33,9 @@ def missing_horovod(python: str = sys.executable, part: str = "torch") -> Missin
     environment = Path(python).parents[1]
     installed = environment / "share" / "det_native" / "horovod.sh"
     script = installed if installed.is_file() else Path(__file__).parents[2] / "tools" / "horovod.sh"
-    other = ", or leave the field out: torch exchanges gradients by itself" if part == "torch" else ""
-    asked = "distributed.backend: horovod" if part == "torch" else "resources.slots_per_trial above 1"
     return MissingDependencyError(
-        f"{asked} needs Horovod, built for {_PARTS[part]}, which is not installed in "
+        f"distributed.backend: horovod needs Horovod, built for {_PARTS[part]}, which is not installed in "
         f"the Python that trains ({python}): run  VENV={shlex.quote(str(environment))} sh {shlex.quote(str(script))}  "
-        f"(there is no wheel; it builds one, in some 6 minutes){other}."
+        f"(there is no wheel; it builds one, in some 6 minutes), or leave the field out: "
+        "gradients are exchanged without it."
     )

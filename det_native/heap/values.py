@@ -43,6 +43,8 @@ TRAVELS = "_det_travels"
 _NUMBERS = frozenset({int, float, bool, complex, type(None)})
 _LIBRARIES_WITH_PARTS = frozenset({"keras", "tf_keras", "tensorflow"})
 _MEMORY = frozenset({"numpy.ndarray", "torch.storage.UntypedStorage"})
+_MANY = 10_000  # members of a container, or characters, from which on it may be too large
+_NUMBER_BYTES = 9  # of one in a pickle
 _LONGEST_PATH = 4_096  # characters; a longer text is data
 
 
@@ -408,7 +410,7 @@ class _WithoutCode(ValueUnpickler):
 def pack_roots(table: Table, limit: int, *, folder: str) -> bytes:
     """Return the roots of a table, and the variables that functions read, as :func:`pack_whole` does.
 
-    The largest arrays are left out until the others are within the limit, and so are secrets.
+    The largest arrays, texts and lists are left out until the others are within the limit, and so are secrets.
     """
     snapshot, large = table.snapshot, {*map(id, _largest(table.snapshot, limit))}
     namespaces: set[int] = set()
@@ -442,6 +444,11 @@ def _largest(snapshot: Snapshot, limit: int) -> list[Any]:
     large = {cls for cls in {*snapshot.classes} if is_offered(cls, "nbytes")}
     whole = zip(snapshot.objects, snapshot.kinds, snapshot.classes, strict=True)
     sizes = [(size_of(obj), obj) for obj, kind, cls in whole if kind.is_whole or cls in large]
+    for number in range(snapshot.first, len(snapshot.objects)):
+        children = snapshot.children[number]
+        if len(children) > _MANY and snapshot.kinds[number].is_listed:
+            sizes.append((_NUMBER_BYTES * len(children), snapshot.objects[number]))
+        sizes += [(len(child), child) for child in children if type(child) in (str, bytes) and len(child) > _MANY]
     total, dropped = sum(size for size, _ in sizes), []
     for size, obj in sorted(sizes, key=lambda pair: -pair[0]):
         if total <= limit:

@@ -70,7 +70,7 @@ def _mean(value: Any) -> str:
     try:
         if is_offered(type(value), "is_complex", "detach"):
             value = value.detach().cpu()
-            value = value if value.is_complex() else value.float()
+            value = (value if value.is_complex() else value.float()).clone()  # of which nobody resizes the memory
         # pandas' own method is another one.
         has_numpy = is_offered(type(value), "numpy") and not is_offered(type(value), "to_numpy")
         few = numpy.asarray(value.numpy() if has_numpy else value).reshape(-1)

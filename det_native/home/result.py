@@ -19,8 +19,11 @@ from det_native.heap.call import LARGE, CallSnapshot
 from det_native.home.files import FilesOfCall
 from det_native.past_history import encode
 from det_native.schema import rest
+from det_native.schema.proof import DIFFERS
 from det_native.schema.states import ExperimentState
 
+#: Differences that are named one by one.
+_SHOWN = 5
 _trusted: list[str] = []
 
 
@@ -41,6 +44,8 @@ class Result:
         When the experiment was created: a master of an emptied home gives its number to another one.
     done : bool
         It was brought, or never comes.
+    outputs : rendering.Outputs or None
+        Shows in cells that wait what the training prints and shows, each line once.
     """
 
     experiment: Experiment
@@ -49,6 +54,7 @@ class Result:
     execution: int | None = None
     created: str = ""
     done: bool = False
+    outputs: rendering.Outputs | None = None
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _large: tuple[rest.Checkpoint, CallSnapshot] | None = None
 
@@ -166,7 +172,7 @@ class Result:
         submitted.note_loaded(
             experiment, submitted.Trained(int(experiment.id), checkpoint.uuid, checkpoint.batch, history)
         )
-        sentences = []
+        sentences = [*_differing(detail.report)]
         if stopped:
             sentences.append(f"{title} was stopped at batch {checkpoint.batch}: what it had trained by then is here.")
         if (slots := call.context.env.slots) > 1:
@@ -219,6 +225,15 @@ def load_state(experiment: Experiment, call: Any, detail: rest.ExperimentDetail)
         loading_into.refuse_unfinished(source, number, detail)
     checkpoint = loading_into.checkpoint_to_load(source, number, detail, weights)
     return checkpoint, loading_into.into_call(source, number, checkpoint, call)
+
+
+def _differing(report: Sequence[rest.CaptureRow]) -> list[str]:
+    """Return a sentence for each input that differed on the worker, and that the training took as it was there."""
+    rows = [row for row in report if row.how == DIFFERS]
+    sentences = [f"An input of the training differed: {row.what}: {row.note}." for row in rows[:_SHOWN]]
+    if len(rows) > _SHOWN:
+        sentences.append(f"So did {len(rows) - _SHOWN} more: experiment.report lists them.")
+    return sentences
 
 
 def note_result(experiment: Experiment, call: Any, files: FilesOfCall | None, execution: int | None = None) -> None:

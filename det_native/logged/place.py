@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 
 class Taker(Protocol):
@@ -26,11 +27,18 @@ class Taker(Protocol):
     def log_histogram(self, name: Any, values: Any, bins: Any) -> None:
         """Take values, of which a histogram is kept."""
 
-    def show(self, shown: Any) -> bool:
-        """Take what a notebook would show, a figure or a table; False if it is neither."""
+    def show(self, shown: Any, display_id: str = "", *, update: bool = False) -> bool:
+        """Take what a notebook would show; False if it is neither a figure nor a table, and no cell waits for it."""
+
+    def printed(self, stream: Literal["stdout", "stderr"], text: str) -> None:
+        """Take what the code prints."""
+
+    def clear_output(self) -> None:
+        """Take note that the output of the cell is cleared."""
 
 
 _taker: Taker | None = None
+_thread = threading.local()
 _said = False
 
 
@@ -57,6 +65,22 @@ def taken_by(taker: Taker | None) -> Iterator[None]:
         yield
     finally:
         _taker = before
+
+
+@contextmanager
+def only_logged() -> Iterator[None]:
+    """Have what this thread prints in the block stand in the log, and not in the cell that waits."""
+    _thread.is_unheard = True
+    try:
+        yield
+    finally:
+        _thread.is_unheard = False
+
+
+def hear(stream: Literal["stdout", "stderr"], text: str) -> None:
+    """Give what is printed to whoever takes it."""
+    if _taker is not None and not getattr(_thread, "is_unheard", False):
+        _taker.printed(stream, text)
 
 
 def _say_nothing_trains() -> None:

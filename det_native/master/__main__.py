@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from det_native._version import __version__
 from det_native.errors import DetError
 from det_native.master import home as home_folder
-from det_native.master.config import MasterConfig, parse_arguments
+from det_native.master.config import LOOPBACK, MasterConfig, parse_arguments
 from det_native.master.logs import set_up_logging
 from det_native.schema.home import RuntimeFile
 
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
     from det_native.master.launch.base import WorkerKind
-    from det_native.master.launching import make_launcher, wait_for_cluster
+    from det_native.master.launching import make_launcher, telling, wait_for_cluster
 
     place = ""
     launching = make_launcher(config, users_umask, lambda: place)
@@ -69,7 +69,7 @@ def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
         for framework in config.warm:
             launcher.warm(WorkerKind(framework))
 
-        from det_native.master import kept_storage, runtime_file
+        from det_native.master import kept_settings, runtime_file
         from det_native.master.app import build
         from det_native.master.connections import raise_descriptor_limit
         from det_native.master.home_watch import HomeWatch
@@ -88,28 +88,35 @@ def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
             if launching.cluster is not None:
                 wait_for_cluster(config, launching.cluster)
             tcp = None if by_tcp is None else tcp_url(config, by_tcp)
-            storage, options = kept_storage.settle(config.home, config.storage, config.storage_options)
-            service, app = build(
-                config.home.path,
-                launcher,
-                slots,
-                url,
-                hosts=[] if tcp is None else [urlsplit(tcp).hostname or ""],
-                policy=config.scheduler,
-                without_slots=config.without_slots,
-                storage_url=storage,
-                storage_options=options,
-                checkpoint_url=config.checkpoints,
-                checkpoint_options=config.checkpoint_options,
-                budget=config.disk_budget,
-                launched_by=config.launcher,
-            )
-            kept_storage.keep(config.home, storage, options)
+            with telling(config):
+                storage, options = kept_settings.settle(config.home, config.storage, config.storage_options)
+                of_checkpoints = kept_settings.checkpoint_options(
+                    config.home, config.checkpoints, config.checkpoint_options
+                )
+                database = kept_settings.settle_variables(config.home)
+                service, app = build(
+                    config.home.path,
+                    launcher,
+                    slots,
+                    url,
+                    database_url=database,
+                    hosts=[] if tcp is None else [urlsplit(tcp).hostname or ""],
+                    policy=config.scheduler,
+                    without_slots=config.without_slots,
+                    storage_url=storage,
+                    storage_options=options,
+                    checkpoint_url=config.checkpoints,
+                    checkpoint_options=of_checkpoints,
+                    budget=config.disk_budget,
+                    launched_by=config.launcher,
+                )
+                checkpoints = (config.checkpoints, of_checkpoints)
+                kept_settings.keep(config.home, database, storage=(storage, options), checkpoints=checkpoints)
 
             announced: list[RuntimeFile] = []
 
             def ready() -> None:
-                announced.append(runtime_file.announce(config.home, url, tcp, storage, config.launcher))
+                announced.append(runtime_file.announce(config.home, url, tcp, storage, config.launcher, config.options))
                 if config.ready_fd is not None:
                     os.write(config.ready_fd, b"ready\n")
                     os.close(config.ready_fd)
@@ -130,7 +137,7 @@ def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
             async def go_on() -> None:
                 set_up_logging(config.home.log, background=config.ready_fd is not None)
                 await server.listen_at(listening.enter_context(local_socket(config.home)))
-                announced[:] = [runtime_file.announce(config.home, url, tcp, storage, config.launcher)]
+                announced[:] = [runtime_file.announce(config.home, url, tcp, storage, config.launcher, config.options)]
 
             watch = HomeWatch(config.home, keep_announced, go_on)
             server = Server(
@@ -143,7 +150,11 @@ def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
             service.on_shutdown = server.stop
 
             async def open_page() -> str:
-                return await server.open_to_browsers() if tcp is None else tcp
+                if tcp is not None:
+                    return tcp
+                port = await server.open_to_browsers(runtime_file.last_port(config.home))
+                runtime_file.remember_port(config.home, port)
+                return f"http://{LOOPBACK}:{port}"
 
             app.state.open_page = open_page
             try:

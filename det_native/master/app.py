@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -56,7 +55,7 @@ def build(
     url : str
         Where workers find the master.
     database_url : str, optional
-        SQLAlchemy URL; ``DET_DATABASE``, else SQLite in `home`, by default.
+        SQLAlchemy URL; SQLite in `home` by default.
     hosts : iterable of str
         Names under which the master may be addressed, besides that in `url` and those of loopback.
     policy : Policy
@@ -80,7 +79,6 @@ def build(
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     for folder in ("blobs", "checkpoints", "runs"):
         (home / folder).mkdir(exist_ok=True, mode=0o700)
-    chosen = database_url or os.environ.get("DET_DATABASE") or f"sqlite:///{home / 'det.db'}"
     places = Places(
         home=home,
         url=url,
@@ -102,7 +100,7 @@ def build(
         places,
         launcher,
         token=token(Home(home)),
-        database_url=chosen,
+        database_url=database_url or f"sqlite:///{home / 'det.db'}",
         policy=policy,
         without_slots=without_slots,
         budget=budget,

@@ -65,6 +65,8 @@ class MasterConfig:
         Bytes that the home may take, 0 for as many as the disk has; None for what an earlier start said.
     ready_fd : int or None
         Descriptor on which ``ready`` is written once requests are answered.
+    options : tuple of str
+        The arguments that a master in its place is started with: those of one that is killed.
     """
 
     home: Home
@@ -85,6 +87,7 @@ class MasterConfig:
     checkpoint_options: dict[str, Any] = field(default_factory=dict, repr=False)
     disk_budget: int | None = None
     ready_fd: int | None = None
+    options: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if (self.certificate is None) != (self.key is None):
@@ -176,7 +179,16 @@ def parse_arguments(arguments: Sequence[str], environment: Mapping[str, str] = o
         checkpoint_options=options,
         disk_budget=budget_of(found.disk_budget) if found.disk_budget else None,
         ready_fd=found.ready_fd,
+        options=_options(arguments),
     )
+
+
+def _options(arguments: Sequence[str]) -> tuple[str, ...]:
+    """Return the arguments without what is of this start alone, and the budget, which the home keeps."""
+    own = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for name in ("--home", "--warm", "--ready-fd", "--disk-budget"):
+        own.add_argument(name, action="append")
+    return tuple(own.parse_known_args(arguments)[1])
 
 
 def _storage(url: str, environment: Mapping[str, str], name: str) -> tuple[str, dict[str, Any]]:

@@ -75,7 +75,7 @@ def make_launcher(config: MasterConfig, umask: int, url: Callable[[], str]) -> L
     if config.launcher == RAY:
         from det_native.master.launch.ray.launcher import RayLauncher, check_ray
 
-        with _told(config):
+        with telling(config):
             check_ray(config.ray_address)
         launcher = RayLauncher(
             config.home, url, config.ray_address, slots=config.slots, trusted=config.ray_trusted, umask=umask
@@ -103,7 +103,7 @@ def wait_for_cluster(config: MasterConfig, launcher: ReachesCluster, seconds: fl
     begun = time.monotonic()
     end = begun + seconds
     soon = begun + min(NEW_CLUSTER_SECONDS, seconds)
-    with _told(config):
+    with telling(config):
         while trouble := launcher.trouble():
             if launcher.refused:
                 raise MasterStartError(trouble)
@@ -118,7 +118,7 @@ def wait_for_cluster(config: MasterConfig, launcher: ReachesCluster, seconds: fl
 
 
 @contextmanager
-def _told(config: MasterConfig) -> Iterator[None]:
+def telling(config: MasterConfig) -> Iterator[None]:
     """Write the sentence of an error to whoever has started the master, before it ends with that."""
     try:
         yield

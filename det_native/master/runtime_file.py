@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from det_native._version import PROTOCOL, __version__
@@ -12,17 +13,27 @@ from det_native.schema.home import Home, RuntimeFile, read_runtime
 from det_native.schema.launchers import LOCAL
 from det_native.schema.private_files import write_private
 from det_native.schema.processes import start_mark
+from det_native.schema.start_settings import BUDGET, PLAIN
 
 logger = logging.getLogger(__name__)
 
 
-def announce(home: Home, url: str, tcp: str | None = None, storage: str = "", launcher: str = LOCAL) -> RuntimeFile:
-    """Write ``runtime.json`` for this process: where it listens and stores, and by what it runs its workers."""
+def announce(
+    home: Home,
+    url: str,
+    tcp: str | None = None,
+    storage: str = "",
+    launcher: str = LOCAL,
+    options: Sequence[str] = (),
+) -> RuntimeFile:
+    """Write ``runtime.json`` for this process: where it listens and stores, and how it was started."""
     runtime = RuntimeFile(
         url=url,
         tcp=tcp,
         storage=storage,
         launcher=launcher,
+        options=list(options),
+        settings={name: os.environ[name] for name in sorted(PLAIN - {BUDGET}) if os.environ.get(name)},
         pid=os.getpid(),
         start=start_mark(os.getpid()) or "",
         version=__version__,

@@ -82,14 +82,10 @@ def listen(config: MasterConfig, last_port: int) -> socket.socket | None:
     """
     if config.tcp is None:
         return None
-    candidates = [config.port] if config.port else [last_port, 0] if last_port else [0]
-    for port in candidates:
-        try:
-            return _bound(config.tcp, port)
-        except OSError as error:
-            if port == candidates[-1]:
-                raise MasterStartError(f"cannot listen on {config.tcp}:{port}: {error.strerror}") from error
-    raise AssertionError("the last candidate returns or raises")
+    try:
+        return _bound(config.tcp, config.port) if config.port else _bound_again(config.tcp, last_port)
+    except OSError as error:
+        raise MasterStartError(f"cannot listen on {config.tcp}:{config.port}: {error.strerror}") from error
 
 
 def tcp_url(config: MasterConfig, listening: socket.socket) -> str:
@@ -168,13 +164,17 @@ class Server(uvicorn.Server):
             made = await loop.create_server(self._connection, sock=listening, ssl=self.config.ssl, backlog=_BACKLOG)
         self.servers.append(made)
 
-    async def open_to_browsers(self) -> str:
-        """Answer at a port of loopback, too, from the first call on until the end; return its address."""
+    async def open_to_browsers(self, last_port: int) -> int:
+        """Answer at a port of loopback, too, from the first call on until the end; return it.
+
+        It is that of the master before, where that is free: pages that are open go on once their browser is signed in.
+        """
         if self._browsers is None:
-            self._browsers = _bound(LOOPBACK, 0)
+            self._browsers = _bound_again(LOOPBACK, last_port)
             await self.listen_at(self._browsers)
             logger.info("answers browsers of this machine at port %d", self._browsers.getsockname()[1])
-        return f"http://{LOOPBACK}:{self._browsers.getsockname()[1]}"
+        port: int = self._browsers.getsockname()[1]
+        return port
 
     def _connection(self) -> asyncio.Protocol:
         kind: Any = self.config.http_protocol_class
@@ -200,6 +200,14 @@ class Server(uvicorn.Server):
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: None)
         self.run(sockets=list(listening))
+
+
+def _bound_again(host: str, last_port: int) -> socket.socket:
+    """Return a socket at the port of the last start, else at any free one."""
+    if last_port:
+        with suppress(OSError):
+            return _bound(host, last_port)
+    return _bound(host, 0)
 
 
 def _bound(host: str, port: int) -> socket.socket:

@@ -26,8 +26,12 @@ from det_native.schema.notebook_runs import NotebookRun, RunRequest, State
 
 #: Seconds between two saves of the executed notebook while a cell runs.
 SAVE_SECONDS = 5.0
+#: For which the end of a run waits for room on a full disk.
+FULL_DISK_SECONDS = 3_600.0
 #: For a kernel to leave the cell that it runs, once it is interrupted.
 INTERRUPT_SECONDS = 20.0
+# Paths of sockets have 108 bytes, with the null byte and what the kernel appends.
+_LONGEST_SOCKET = 90
 _MOST_OF_ERROR = 2_000
 _NO_INPUT = "StdinNotImplementedError"
 
@@ -84,7 +88,7 @@ class _Execution:
             self.notebook,
             timeout=None,
             kernel_name=kernel_of(self.notebook, self.request.kernel),
-            config=Config({"KernelManager": {"transport": "ipc"}}),  # no port that others of this machine could open
+            config=Config({"KernelManager": self._connection()}),
             allow_errors=False,
             resources={"metadata": {"path": str(path.parent)}},
             on_cell_start=self._cell_starts,
@@ -101,6 +105,13 @@ class _Execution:
             finally:
                 with suppress(Exception):
                     self.client.set_widgets_metadata()
+
+    def _connection(self) -> dict[str, str]:
+        """Return how to reach the kernel: by sockets in the run's folder, which others of this machine cannot open."""
+        file = self.folder.path / "kernel.json"
+        if len(os.fsencode(file)) > _LONGEST_SOCKET:
+            return {}
+        return {"transport": "ipc", "connection_file": str(file)}
 
     def _take_signals(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -148,16 +159,26 @@ class _Execution:
             nbformat.write(self.notebook, temporary)
             os.replace(temporary, self.folder.executed)
             self._unsaved_why = ""
-        except (OSError, ValueError) as error:
-            self._unsaved_why = f"The executed notebook could not be saved: {error}."
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            self._unsaved_why = f"The executed notebook could not be saved: {error.strerror}."
 
     def _finish(self, state: State, error: str) -> None:
-        self._save()
+        self._save_patiently()
         self.run = self.run.model_copy(update={"experiments": self.folder.experiment_names()})
         notes = [self._unsaved_why, keep_executed(self.folder, self.run)]
         if self.request.beside:
             notes.append(save_beside(self.folder, self.run))
         self._change(state=state, error=error, notes=[note for note in notes if note], ended=time.time())
+
+    def _save_patiently(self) -> None:
+        """Save the executed notebook; while the disk is full, which somebody may mend, again and again."""
+        deadline = time.monotonic() + FULL_DISK_SECONDS
+        while True:
+            self._save()
+            if not self._unsaved_why or time.monotonic() > deadline:
+                return
+            time.sleep(SAVE_SECONDS)
 
     def _sentence(self, failure: Exception) -> str:
         cell = f"Cell {self.run.cell} of {self.run.cells}"

@@ -70,12 +70,13 @@ class DataSetCreate(Sent):
 
 
 class DataSetInfo(Answer):
-    """A named set of files."""
+    """A named set of files; `gone` are those of the set that had its name before, and are not in it any more."""
 
     name: str
     files: int
     size: int
     created: str
+    gone: int = 0
 
 
 class Received(Answer):

@@ -19,6 +19,16 @@ _KINDS = {"searcher": "name", "checkpoint_storage": "type", "data_layer": "type"
 _OF_EVERY_STORAGE = ("save_experiment_best", "save_trial_best", "save_trial_latest")
 # What was said of the first one alone: whatever it came after, it has begun by now.
 _NOT_INHERITED = ("after",)
+#: What a fork may change for a browser that is signed in at the page: numbers and texts that run nothing and lead
+#: nowhere. Variables, packages, addresses, folders and all fields to come need the token.
+OPEN_TO_PAGES = frozenset(
+    {
+        *("name", "description", "labels", "project"),
+        *("hyperparameters", "searcher", "reproducibility"),
+        *("scheduling_unit", "records_per_epoch", "min_validation_period", "min_checkpoint_period"),
+        *(f"resources.{name}" for name in ("slots_per_trial", "max_slots", "priority", "weight")),
+    }
+)
 
 
 def forked_config(
@@ -95,6 +105,15 @@ def continued_config(
         "source_optimizer": True,
     }
     return changed
+
+
+def closed_to_pages(changes: Mapping[str, Any]) -> list[str]:
+    """Return the paths of those changes that a browser's session may not make."""
+    paths = []
+    for name, value in changes.items():
+        within = isinstance(value, Mapping) and any(path.startswith(f"{name}.") for path in OPEN_TO_PAGES)
+        paths += [f"{name}.{field}" for field in value] if within else [name]
+    return [path for path in paths if path not in OPEN_TO_PAGES]
 
 
 def _inherited(config: Mapping[str, Any]) -> dict[str, Any]:

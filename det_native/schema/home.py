@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from det_native.errors import MasterError
 from det_native.schema.launchers import LOCAL
@@ -23,7 +23,7 @@ OWN_NAMES = frozenset(
     {
         *("port", "tcp-port", "runtime.json", "master.sock", "token", "start.lock", "master.lock", "master.log"),
         *("blobs", "checkpoints", "runs", "tensorboard", "standby", "local", "cache", "backups", "remote"),
-        *("environments", "data", "secrets", "det.db", "ray.json", "notebook-runs"),
+        *("environments", "data", "secrets", "det.db", "ray.json", "notebook-runs", "notebook-folders"),
     }
 )
 
@@ -134,6 +134,9 @@ class RuntimeFile(BaseModel):
         Where it keeps blobs and data; empty for the home.
     launcher : str
         By what it runs its workers: ``local`` for this machine.
+    options : list of str
+        Arguments that it was started with, and `settings` the variables; nothing secret. One that is started after it
+        was killed has them, too.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -142,6 +145,8 @@ class RuntimeFile(BaseModel):
     tcp: str | None = None
     storage: str = ""
     launcher: str = LOCAL
+    options: list[str] = Field(default_factory=list)
+    settings: dict[str, str] = Field(default_factory=dict)
     pid: int
     start: str
     version: str
@@ -167,12 +172,17 @@ def read_runtime(home: Home) -> RuntimeFile | None:
     MasterError
         If there can be none, since the home is a file.
     """
+    found = last_runtime(home)
+    return found if found is not None and found.alive else None
+
+
+def last_runtime(home: Home) -> RuntimeFile | None:
+    """Return what the master of a home has written of itself, alive or killed; None of one that was stopped."""
     try:
-        found = RuntimeFile.model_validate_json(home.runtime.read_bytes())
+        return RuntimeFile.model_validate_json(home.runtime.read_bytes())
     except (FileNotFoundError, ValidationError):
         return None
     except NotADirectoryError as error:
         raise MasterError(
             f"{home.path} is no folder: it, or what it lies in, is a file. Set DET_HOME to a folder of yours."
         ) from error
-    return found if found.alive else None

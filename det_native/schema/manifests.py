@@ -143,13 +143,27 @@ class EarlierTraining(_Model):
     went_on: bool = False
 
 
+class EarlierAnswers(_Model):
+    """What the program has asked of the experiment of a training call before the recorded one, with the answers.
+
+    `answers` has them as ``det_native.client.replayed_source`` reads them; `checkpoints` are those whose files it read.
+    """
+
+    site: CallSite
+    experiment_id: int
+    answers: Sha256
+    size: int
+    checkpoints: tuple[str, ...] = ()
+
+
 class Program(_Model):
     """What a worker runs: cells of a notebook in order, or a script with its arguments.
 
     For ``kind="script"`` `command` is ``[path relative to the working directory, *arguments]``. `call` is the training
     call, `init` the ``init()`` whose context it went through; None if there is none, or it is not known. `prompts` says
     whether the numbers of the cells are those that the notebook shows in brackets; else they are their places.
-    `earlier` are the other training calls that give something here.
+    `earlier` are the other training calls that give something here, `answers` what was asked of their experiments where
+    nothing compares what the recorded call is given.
     """
 
     kind: Literal["cells", "script"]
@@ -160,6 +174,13 @@ class Program(_Model):
     init: CallSite | None = None
     prompts: bool = True
     earlier: tuple[EarlierTraining, ...] = ()
+    answers: tuple[EarlierAnswers, ...] = ()
+
+    @property
+    def earlier_checkpoints(self) -> set[str]:
+        """Uuids of the checkpoints that the program reads before its recorded call."""
+        read = (uuid for each in self.answers for uuid in each.checkpoints)
+        return {earlier.checkpoint for earlier in self.earlier}.union(read)
 
     def title(self, index: int) -> str:
         """Return how a cell, by its index, is named to the user."""
@@ -275,6 +296,7 @@ class BundleManifest(_Model):
         content = json.loads(self.canonical())
         del content["program"]["prompts"]
         content["program"].pop("earlier", None)
+        content["program"].pop("answers", None)
         for name in ("streams", "init_streams", "proof"):
             content.pop(name, None)
         for cell in content["program"]["cells"]:
@@ -290,6 +312,7 @@ class BundleManifest(_Model):
         every = (self.files, self.values, self.streams, of_init)
         noted = self.proof.values if self.proof is not None else ()
         histories = {earlier.history for earlier in self.program.earlier}
+        histories |= {each.answers for each in self.program.answers}
         return {entry.sha256 for entries in every for entry in entries} | {value.sha256 for value in noted} | histories
 
 

@@ -21,14 +21,25 @@ _METADATA = ("169.254.169.254", "100.100.100.200", "fd00:ec2::254", "192.0.0.192
 _METADATA_NAMES = frozenset({"metadata", "metadata.google.internal", "metadata.goog", "instance-data"})
 
 
+# Below these, the last 32 bits are an address of IPv4 that a translator (NAT64) or the system itself sends to.
+_TRANSLATED = tuple(ipaddress.IPv6Network(prefix) for prefix in ("64:ff9b::/96", "64:ff9b:1::/48", "::/96"))
+
+
+def _meant(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    """Return the address of IPv4 that one of IPv6 stands for, where it does: mapped, translated, tunnelled."""
+    if isinstance(address, ipaddress.IPv4Address) or address.is_loopback or address.is_unspecified:
+        return address
+    if any(address in network for network in _TRANSLATED):
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1] or address
+
+
 def why_not(address: str) -> str:
     """Return why nothing is sent to an IP address, empty if it may be; loopback and private ones may be."""
     try:
-        found = ipaddress.ip_address(address.partition("%")[0])
+        found = _meant(ipaddress.ip_address(address.partition("%")[0]))
     except ValueError:
         return "it is no address"
-    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
-        found = found.ipv4_mapped
     if found in {ipaddress.ip_address(one) for one in _METADATA}:
         return "there the machine's cloud gives out credentials"
     if found.is_link_local:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -43,6 +43,8 @@ class MediaKind(StrEnum):
     TABLE = "table"
     TEXT = "text"
     HISTOGRAM = "histogram"
+    #: What the training has printed and shown, a part of it; listed only where it is asked for.
+    OUTPUT = "output"
 
 
 class WrittenFile(Sent):
@@ -100,6 +102,36 @@ class LoggedMedium(Sent):
     width: int | None = None
     height: int | None = None
     caption: str = Field(default="", max_length=2_000)
+
+
+class CellItem(Answer):
+    """A line or a display of the cell that waits for a training; nothing where it is left out.
+
+    Attributes
+    ----------
+    data : dict
+        What is displayed, by mime type.
+    picture : str
+        Hash of a picture among the media, shown with `data`.
+    display_id : str
+        By which a later one may take its place, where it says `update`.
+    clear : bool
+        What was shown before is taken away.
+    """
+
+    stream: Literal["", "stdout", "stderr"] = ""
+    text: str = ""
+    data: dict[str, Any] = Field(default_factory=dict)
+    picture: Sha256 = ""
+    display_id: str = ""
+    update: bool = False
+    clear: bool = False
+
+
+class CellPart(Answer):
+    """The content of a medium of the kind OUTPUT, whose name is the number of the first item."""
+
+    items: list[CellItem]
 
 
 class MediaReport(Sent):

@@ -9,7 +9,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 #: Of how inputs are read; what another version has noted would look like other inputs.
-VERSION = 10
+VERSION = 11
+#: How a row of the report begins that names an input which differed, and which the training has taken as it was.
+DIFFERS = "differs"
 
 # What an input is to the training; variables are those that functions read.
 Role = Literal["data", "weights", "layers", "optimizer", "loss", "metrics", "loader", "code", "callback", "variable"]

@@ -61,12 +61,15 @@ class Place:
         Value of ``CUDA_VISIBLE_DEVICES`` there; empty on CPU slots.
     threads : int
         How many it may use.
+    variables : dict
+        Environment variables of the machine, where the job has none of that name.
     """
 
     node: str
     address: str
     devices: list[str] = field(default_factory=list)
     threads: int = 1
+    variables: dict[str, str] = field(default_factory=dict)
 
 
 def placed_rank_jobs(job: Job, places: Sequence[Place]) -> list[Job]:
@@ -85,7 +88,7 @@ def placed_rank_jobs(job: Job, places: Sequence[Place]) -> list[Job]:
     nodes = list(dict.fromkeys(place.node for place in places))
     _check(job, places, nodes)
     if len(places) == 1:
-        return [job.model_copy(update={"devices": places[0].devices, "threads": places[0].threads})]
+        return [job.model_copy(update=_facts(job, places[0]))]
     folder = Path(job.directory)
     machines = [nodes.index(place.node) for place in places]
     sizes = [machines.count(number) for number in range(len(nodes))]
@@ -105,12 +108,15 @@ def placed_rank_jobs(job: Job, places: Sequence[Place]) -> list[Job]:
                     role=role_title(job.config, rank),
                     address=place.address if len(nodes) > 1 else "",
                 ),
-                "devices": place.devices,
-                "threads": place.threads,
+                **_facts(job, place),
             }
         )
         for rank, (place, machine) in enumerate(zip(places, machines, strict=True))
     ]
+
+
+def _facts(job: TrialJob, place: Place) -> dict[str, object]:
+    return {"devices": place.devices, "threads": place.threads, "variables": {**place.variables, **job.variables}}
 
 
 def _check(job: TrialJob, places: Sequence[Place], nodes: Sequence[str]) -> None:

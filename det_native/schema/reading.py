@@ -128,8 +128,6 @@ def _parse_yaml(text: str, title: str) -> Any:
         raise _invalid(title, Problem(where, f"{kind}: {what}.", error.note or "")) from None
     except yaml.YAMLError as error:
         raise _invalid(title, Problem("", f"is not YAML: {error}.")) from None
-    except RecursionError:
-        raise _invalid(title, Problem("", _TOO_DEEP)) from None
 
 
 class _RepeatedNameError(ValueError):

@@ -23,9 +23,8 @@ def parse_yaml(text: str) -> Any:
     Raises
     ------
     yaml.YAMLError
-        If it is not YAML, its aliases expand to too much, or a value is not what it looks like (a month 13, say).
-    RecursionError
-        If it is nested too deeply.
+        If it is not YAML or nested too deeply, its aliases expand to too much, or a value is not what it looks like (a
+        month 13, say).
     """
     import yaml
 
@@ -38,6 +37,8 @@ def parse_yaml(text: str) -> Any:
         return loader.construct_document(node)
     except ValueError as error:
         raise yaml.constructor.ConstructorError(None, None, str(error)) from None
+    except RecursionError:
+        raise yaml.constructor.ConstructorError(None, None, "it is nested too deeply to be read") from None
     finally:
         loader.dispose()
 

@@ -125,10 +125,17 @@ def test_what_a_cell_read_that_removed_files_or_ran_commands_travels_itself(
 
 @pytest.mark.parametrize(
     "removal",
-    ["os.remove('d/b.txt')", "os.rename('d/b.txt', 'c.txt')", "[path.unlink() for path in Path('d').glob('b*')]"],
+    [
+        "os.remove('d/b.txt')",
+        "os.rename('d/b.txt', 'c.txt')",
+        "[path.unlink() for path in Path('d').glob('b*')]",
+        "os.remove(os.path.abspath('d/b.txt'))",
+        "import shutil\nshutil.rmtree('d/deep')",
+    ],
 )
 def test_what_cells_made_is_removed_again(removal: str, kernel: Kernel, replayed: Replayed) -> None:
-    making = "os.makedirs('d')\nfor name in 'ab':\n    Path(f'd/{name}.txt').write_text('1')"
+    making = "os.makedirs('d/deep')\nfor name in ('a', 'b', 'deep/c'):\n    Path(f'd/{name}.txt').write_text('1')"
+    making += "\nimport time; time.sleep(1.2)"
     found = captured(kernel, making, removal, "x = sorted(os.listdir('d'))")
     assert sent(found) == []
     assert replayed(found, "x") == kernel.live("x")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -110,6 +111,22 @@ def test_a_script_outside_the_context_directory_is_refused(project: Path, tmp_pa
     found = _run(project, "train.py", context_dir=str(other))
     assert found["error"].startswith("ArgumentError: context_dir is")
     assert "does not lie in it" in found["error"]
+
+
+def test_a_command_is_sent_with_what_it_imports_from_pythonpath(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has no include= to name it by; a script that makes the call itself has."""
+    (tmp_path / "library" / "net").mkdir(parents=True)
+    (tmp_path / "library" / "net" / "__init__.py").write_text("import layers\n")
+    (tmp_path / "library" / "layers.py").write_text("X = 1\n")
+    (tmp_path / "library" / "unused.py").write_text("X = 1\n")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'library'}:{os.environ.get('PYTHONPATH', '')}")
+    (project / "other.py").write_text("import net\n")
+    found = _run(project, "train.py", command=["other.py"], context_dir=str(project))
+    assert sorted(found["files"]) == ["layers.py", "net/__init__.py"]
+    (project / "train.py").write_text(f"import net\n{SCRIPT}")
+    assert "Add it: init(..., include=" in _run(project, "train.py")["error"]
 
 
 def test_a_command_names_another_script(project: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import stat
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 import pytest
@@ -15,6 +16,7 @@ from local_experiments import write_experiment
 
 from det_native.client import command, page_link
 from det_native.client.command import cli
+from det_native.client.connect import connect
 from det_native.errors import NotFoundError, ProtocolMismatchError
 from det_native.schema import routes
 from det_native.schema.home import Home
@@ -150,3 +152,14 @@ def test_a_home_that_is_a_file_is_named_in_a_sentence(
     assert f"{file / below} is no folder" in said
     assert "Set DET_HOME to a folder of yours." in said
     assert "Traceback" not in said
+
+
+@pytest.mark.slow
+def test_the_next_master_has_the_page_at_the_same_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DET_HOME", str(tmp_path))
+    monkeypatch.setenv("DET_SLOTS", "cpu:1")
+    ports = []
+    for _ in range(2):
+        ports.append(urlsplit(page_link.page_link(connect(None, start=True), "/experiments")).port)
+        assert CliRunner().invoke(cli, ["down"], catch_exceptions=False).exit_code == 0
+    assert ports[0] == ports[1]

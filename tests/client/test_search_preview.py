@@ -122,3 +122,16 @@ def test_a_length_that_the_configuration_does_not_say_is_said_to_be_supposed() -
         f"{told}\nThe configuration has no searcher.max_length, so 100 batches are supposed here; what fit() is given "
         "may say another length."
     )
+
+
+def test_what_init_takes_is_previewed_too() -> None:
+    """Lengths in epochs without the numbers of records, which the call says: the README's example."""
+    searcher = {"name": "adaptive_asha", "metric": "val_loss", "max_length": {"epochs": 27}, "max_trials": 30}
+    rate = {"lr": {"type": "log", "minval": -4, "maxval": -1, "base": 10}}
+    preview = det.preview_search({"searcher": searcher, "hyperparameters": rate})
+    assert (len(preview.trials), preview.unit, max(stages[-1] for stages in preview.trials)) == (30, "epochs", 27)
+    del searcher["max_length"], searcher["metric"]
+    silent = str(det.preview_search({"searcher": searcher, "hyperparameters": rate}))
+    assert silent.startswith("adaptive_asha: 30 trials, ")
+    assert "so 100 batches are supposed here" in silent
+    assert str(det.preview_search({})).startswith("single: 1 trial, 100 batches in all")

@@ -145,6 +145,20 @@ def test_systemd_starts_the_master_now_and_after_each_boot(machine: Machine) -> 
         assert "has stopped" in machine.det("down").stdout
 
 
+def test_passwords_are_kept_by_the_home_and_not_by_the_unit(machine: Machine) -> None:
+    programs(machine.folder / "bin")
+    url = "smtp://me:mail-word@127.0.0.1:2525?from=det@example.org"
+    done = machine.det("up", "--service", "-y", DET_SMTP_URL=url)
+    assert done.returncode == 0, done.stdout + done.stderr
+    try:
+        [unit] = machine.units.iterdir()
+        assert "mail-word" not in unit.read_text() + done.stdout + done.stderr
+        told = machine.det("notify", "set", "--email", "me@example.org")
+        assert (told.returncode, told.stderr) == (0, ""), "the master that systemd has started knows its mail server"
+    finally:
+        machine.det("down")
+
+
 @pytest.mark.long
 def test_without_systemd_for_this_user_it_is_said_with_what_does_it(machine: Machine) -> None:
     programs(machine.folder / "bin", systemctl=NO_BUS)

@@ -117,3 +117,14 @@ def test_a_master_that_is_busy_with_the_request_is_not_told(
         for _ in range(2):
             assert asked.acquire(timeout=PATIENCE)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("load", "said"), [(1e6, "The machine is busy"), (0.0, "`det down` and `det up`")])
+def test_nobody_is_advised_to_kill_a_master(
+    runtime: RuntimeFile, monkeypatch: pytest.MonkeyPatch, load: float, said: str
+) -> None:
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, load, load))
+    reason = silence.reason_of_silence(runtime.url)
+    assert said in reason
+    assert "kill" not in reason
+    assert ("det down" in reason) is (load == 0)

@@ -136,6 +136,14 @@ class TestBuilds:
         assert " torch==9.1.0" in install
         assert " tensorflow==9.0" in install
 
+    def test_setup_takes_no_cuda_where_no_gpu_is(self, machine: SshMachine) -> None:
+        with machine.configured(PATH=programs(machine, curl=CURL)):
+            there = det("remote", "setup", machine.address, "--dry-run", "-p", "torch==9.1.0")
+        [install] = [step for step in steps(there.stdout) if "torch==" in step]
+        assert " --extra-index-url https://download.pytorch.org/whl/cpu " in install
+        assert " torch==9.1.0+cpu" in install
+        assert "No GPU is seen there" in there.stdout
+
     @pytest.mark.parametrize(
         ("driver", "chosen"),
         [

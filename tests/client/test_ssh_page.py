@@ -70,6 +70,7 @@ def test_a_browser_here_reaches_the_page_there_for_as_long_as_the_connection_sta
     with pytest.raises(requests.ConnectionError):
         first.get("/master")
     third = Browser(page_link(session, "/experiments"))
+    assert third.origin == first.origin, "the page that is open finds its master again"
     assert third.get("/master").status_code == 200
     first.http.headers["Origin"] = third.origin
     assert first.get("/master", third.origin).status_code == 401

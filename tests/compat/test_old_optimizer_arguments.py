@@ -69,7 +69,7 @@ else:
     )
 
 
-FIRST = "import det_native.keras.generations"
+FIRST = "import det_native"
 
 
 @pytest.mark.parametrize("order", [FIRST, pytest.param(f"import tensorflow\n{FIRST}", marks=pytest.mark.long)])

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from local_experiments import write_experiment
 
+from det_native.capture.bundle_rows import rows_of
 from det_native.client.short_forms import format_value, whole_percent
 from det_native.display.fallback import last_state
 from det_native.display.report import ReportView, ShownReport
 from det_native.display.text import experiment_line, title_of, trial_state
 from det_native.local.store import LocalStore
+from det_native.schema.manifests import Cell, Program
 from det_native.schema.rest import CaptureRow
 from det_native.schema.states import ExperimentState, TrialState
 
 FORMAT_TESTS = Path(__file__).parents[2] / "jupyter_ext" / "tests" / "shared" / "format.test.ts"
+if TYPE_CHECKING:
+    from det_native.capture.model import Capture
+
 TEXTS = Path(__file__).parents[2] / "jupyter_ext" / "src" / "shared" / "texts.ts"
 
 
@@ -32,6 +39,18 @@ def test_a_cell_that_runs_again_is_not_called_new() -> None:
         assert status not in again
         assert source.endswith(status)
         assert left.endswith("not sent")
+
+
+def test_the_table_as_text_is_no_wider_than_a_page() -> None:
+    cells = tuple(Cell(number=number, cell_id=f"cell {number % 26}", source="x") for number in [*range(1, 28), 30])
+    program = Program(kind="cells", framework="torch", cells=cells)
+    [of_program] = rows_of(cast("Capture", SimpleNamespace(program=program, values=(), requirements=())), [], [], [])
+    assert (of_program.what, of_program.cell, of_program.note) == ("26 cells", "[1]-[27], [30]", "that ran 28 times")
+    note = "ran before the call; " * 12
+    rows = [of_program, *(CaptureRow(what=f"cell {n}", how="runs again", size=0, cell=f"{n}", note=note) for n in "ab")]
+    lines = str(ReportView(rows)).splitlines()
+    assert max(map(len, lines)) <= 100
+    assert "".join(lines).replace(" ", "").count("ranbeforethecall") == 24
 
 
 def test_in_a_notebook_it_is_one_line_that_unfolds_and_warnings_stay_visible() -> None:

@@ -105,7 +105,7 @@ def test_one_that_was_not_built_for_pytorch_is_as_none(tmp_path: Path, monkeypat
     (tmp_path / "horovod" / "tensorflow" / "mpi_lib.cpython-311-x86_64-linux-gnu.so").touch()
     monkeypatch.syspath_prepend(tmp_path)
     refused = pytest.raises(MissingDependencyError, match="needs Horovod, built for PyTorch")
-    with refused, horovod_joined(_gang(tmp_path), OneProcess(), {}, network=NETWORK, deadline=1.0):
+    with refused, horovod_joined(_gang(tmp_path), OneProcess(), {"distributed": HOROVOD}, deadline=1.0):
         pass
     assert "horovod" not in sys.modules
 
@@ -118,7 +118,7 @@ def test_gpus_need_one_with_nccl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         pytest.skip("The Horovod here has NCCL.")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     refused = pytest.raises(UnsupportedFeatureError, match="built without NCCL: build it with HOROVOD_GPU_OPERATIONS")
-    with refused, horovod_joined(_gang(tmp_path), OneProcess(), {}, network=NETWORK, deadline=1.0):
+    with refused, horovod_joined(_gang(tmp_path), OneProcess(), {"distributed": HOROVOD}, deadline=1.0):
         pass
 
 

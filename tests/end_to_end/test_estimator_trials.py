@@ -21,7 +21,6 @@ from faults import (
     running_kernel,
 )
 
-from det_native.frameworks import has_horovod
 from det_native.schema.states import ExperimentState
 
 pytestmark = pytest.mark.slow
@@ -233,7 +232,6 @@ def test_evaluations_come_with_the_saves_of_the_run_config_as_seldom_as_the_spec
 
 
 @pytest.mark.long
-@pytest.mark.skipif(not has_horovod("tensorflow"), reason="Horovod for TensorFlow is not installed here.")
 def test_two_slots_train_here_and_there(kernel: Kernel, cluster: Cluster) -> None:
     two = 'configuration() | {"resources": {"slots_per_trial": 2}, "optimizations": {"aggregation_frequency": 2}}'
     there = cluster.attach(kernel.submit(f"experiment = det.experimental.create(Iris, {two})"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,11 +26,6 @@ configuration = {
 }
 """
 CREATE = "experiment = det.experimental.create(ToyTrial, configuration)"
-INSPECT = """
-import json, sys
-from det_native.experimental.document import main
-print("ANSWER" + json.dumps(main(["inspect"], sys.argv[1])))
-"""
 
 
 class GpuCluster(Cluster):
@@ -84,10 +78,3 @@ def test_a_gpu_that_another_process_fills_is_said_at_submit(
     experiment = cluster.attach(kernel.value("experiment.id"))
     ended(experiment, ExperimentState.COMPLETED)
     assert experiment.source.experiment(experiment.id).devices == {"cuda:0": "Fake H100 (80.0 GB)"}
-    cells = [{"id": f"c{at}", "source": text} for at, text in enumerate((CELL, CREATE))]
-    request = {"path": str(kernel.folder / "notebook.ipynb"), "kernelspec": "python3", "cells": cells}
-    answer = json.loads(cluster.script(INSPECT, json.dumps(request)).split("ANSWER")[1])
-    assert answer["ok"], answer
-    [warning] = [text for text in answer["warnings"] if "other processes" in text]
-    assert "Of cuda:0, Fake H100, which no trial holds" in warning
-    assert "use 60.0 of 80.0 GB: a trial there may find no memory" in warning

@@ -128,3 +128,33 @@ def test_the_first_trial_has_the_hyperparameters_of_the_notebook(kernel: Kernel,
     first = ended(experiment, ExperimentState.COMPLETED)
     assert first.hparams["rate"] == kernel.value('context.get_hparam("rate")')
     assert first.warning is None
+
+
+OTHERS = """
+import sys
+from collections import namedtuple
+here = "ipykernel" in sys.modules
+Settings = namedtuple("Settings", "scale name")
+settings = Settings(0.5 if here else 0.1, "wide")
+text = ("a" if here else "b") * (9 << 20)
+"""
+READING = """
+model, optimizer = context.wrap(model, torch.optim.SGD(model.parameters(), lr=0.01))
+seen = []
+for epoch in context.epochs(1):
+    seen.append((settings, type(settings) is Settings, text[0]))
+    optimizer.zero_grad()
+    loss = model(torch.ones(4, 2)).pow(2).mean()
+    loss.backward()
+    optimizer.step()
+    context.report(loss=loss)
+"""
+
+
+def test_a_named_tuple_is_put_right_and_what_is_too_large_for_that_has_a_line_below_the_cell(kernel: Kernel) -> None:
+    for cell in (OTHERS, MODEL, 'context = det.experimental.pytorch.init(show="none")'):
+        kernel.run(cell)
+    begun = kernel.begin(READING)
+    kernel.shows(begun, "An input of the training differed: text, read by the loop: 'bbb")
+    kernel.finish(begun)
+    assert kernel.value("[[tuple(read), same, first] for read, same, first in seen]") == [[[0.5, "wide"], True, "b"]]

@@ -50,6 +50,35 @@ def state_of(model, optimizer):
     return [*values, optimizer.param_groups[0]["lr"], scheduler.last_epoch, dict(context.state), model.training]
 """
 
+GROWING = """
+class Tower(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.order = torch.nn.ModuleList([torch.nn.Linear(6, 6)]), []
+
+    def forward(self, x):
+        for layer in self.body:
+            x = torch.tanh(layer(x))
+        return x.sum() * (1 + sum(self.order))
+
+storage = {"checkpoint_storage": {"save_trial_latest": 9}, "min_checkpoint_period": {"epochs": 1}}
+context = det.experimental.pytorch.init(configuration(**storage, hyperparameters=settings))
+model, x, seen = Tower(), torch.ones(2, 6), []
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+model, optimizer = context.wrap(model, optimizer)
+for epoch in context.epochs(3):
+    if epoch:
+        model.body.append(torch.nn.Linear(6, 6))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model.order.append(epoch)
+    loss = model(x)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    seen.append(model(x).item())
+    context.report(val_loss=loss)
+"""
+
 
 def local(cell: str) -> str:
     """Return a cell that trains here."""
@@ -138,3 +167,26 @@ def test_modules_of_pytorch_have_what_a_local_run_leaves(torch_notebook: Kernel)
     kernel.run(local(NATIVE_OBJECTS))
     kernel.run(TORCH_FIT)
     assert kernel.value("state_of(model, optimizer)") == trained
+
+
+def test_a_net_that_the_loop_has_grown_is_loaded_as_it_was_at_each_checkpoint(torch_notebook: Kernel) -> None:
+    kernel = torch_notebook
+    kernel.run(GROWING)
+    kernel.run("found = [checkpoint.load() for checkpoint in det.last_experiment().checkpoints]")
+    assert kernel.value("sorted(len(net.body) for net in found)") == [1, 2, 3]
+    kernel.run("found.sort(key=lambda net: len(net.body))")
+    assert kernel.value("[net(x).item() for net in found] == seen")
+    assert kernel.value("[net.order for net in found]") == [[0], [0, 1], [0, 1, 2]]
+    assert kernel.value("all(type(net) is Tower for net in found) and len(model.body) == 3")
+    told = kernel.run("det.last_experiment().load_into(Tower())", fails=True)
+    assert told.error is not None
+    assert "this one has no body.1" in told.error
+    kernel.run(local(GROWING))
+    assert kernel.value("seen[-1] == det.last_experiment().checkpoints[-1].load()(x).item()")
+    kernel.run("first = min(det.last_experiment().checkpoints, key=lambda checkpoint: checkpoint.batch)")
+    told = kernel.run("first.load()", fails=True)
+    assert told.error is not None
+    assert "give it to experiment.load_into(model, checkpoint=...)" in told.error
+    kernel.run("fresh = Tower(); before = fresh.body[0].weight.sum().item()")
+    kernel.run("det.last_experiment().load_into(fresh, checkpoint=first.uuid)")
+    assert kernel.value("fresh.body[0].weight.sum().item() != before")

@@ -42,6 +42,7 @@ def train_batch(batch, epoch_idx, batch_idx):
 def evaluate_batch(batch):
     return {"error": context.get_hparam("x")}
 
+model.x = context.get_hparam("x")
 before = model.weight.detach().clone()
 experiment = context.fit(loader(), loader(), train_batch=train_batch, evaluate_batch=evaluate_batch)
 """
@@ -88,6 +89,7 @@ def test_a_call_of_torch_is_searched_by_the_program(native_kernel: Kernel, cell:
     check(native_kernel, told.text)
     assert native_kernel.value("bool((model.weight == before).all())"), "the model of here is as it was"
     native_kernel.run("best = experiment.top_checkpoint().load()")
+    assert native_kernel.value("best.x == experiment.best_trial.hparams['x']"), "the model is that of its trial"
 
 
 @pytest.mark.long

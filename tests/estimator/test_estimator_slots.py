@@ -11,14 +11,7 @@ import numpy as np
 import pytest
 from forked_programs import ForkedPrograms
 
-from det_native.frameworks import has_horovod
-
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not has_horovod("tensorflow"), reason="Horovod for TensorFlow is not installed here: sh tools/horovod.sh."
-    ),
-]
+pytestmark = pytest.mark.slow
 
 FEW = ["plain"]
 Pair = dict[str, list[dict[str, Any]]]

@@ -21,7 +21,7 @@ from det_native.errors import (  # noqa: E402
     UnsupportedFeatureError,
 )
 from det_native.pytorch import DataLoader, PyTorchTrial, PyTorchTrialContext  # noqa: E402
-from det_native.schema.states import ExperimentState  # noqa: E402
+from det_native.schema.states import ExperimentState, TrialState  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
@@ -255,10 +255,26 @@ def test_a_search_goes_on_without_a_trial_that_diverges(capsys: pytest.CaptureFi
     assert error is not None
     assert (error.type, error.batch, error.traceback) == ("DivergedError", 3, "")
     said = capsys.readouterr().out
-    assert "Trial 1 failed, and the search goes on: The loss became NaN at batch 3. Likely causes: " in said
+    assert "Trial 1 failed at batch 3: DivergedError: The loss became NaN. Likely causes: " in said
+    assert "\nThe search goes on.\n" in said
     lr["vals"] = [2.0, 3.0]
     with pytest.raises(DivergedError, match="The loss became NaN at batch 3"):
         det.experimental.create(SpoiltTrial, config, local=True)
+
+
+def test_a_search_goes_on_without_a_trial_whose_code_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    searcher = {**CONFIG["searcher"], "name": "grid"}
+    lr = {"type": "categorical", "vals": [0.5, 0.5, 0.05]}
+    config = {**CONFIG, "searcher": searcher, "hyperparameters": {"global_batch_size": 4, "lr": lr}}
+    experiment = det.experimental.create(SpoiltTrial, config, local=True)
+    detail = experiment.detail()
+    assert (detail.state, detail.failed_trials, detail.trials) == (ExperimentState.COMPLETED, 2, 3)
+    assert [trial.state for trial in experiment.trials] == [TrialState.ERROR, TrialState.ERROR, TrialState.COMPLETED]
+    assert experiment.top_checkpoint().trial_id == 3
+    said = capsys.readouterr().out
+    assert said.count("raise MemoryError") == 1
+    assert said.count("The search goes on.") == 2
+    assert "Trial 2 failed before its first batch, in the same way.\nThe search goes on." in said
 
 
 def test_memory_that_ran_out_says_the_batch_size_here_too() -> None:

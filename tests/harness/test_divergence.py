@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from det_harness.local.run import LocalReporter
 from det_harness.trial.divergence import CAUSES, LossWatch
-from det_harness.trial.metrics import checked_validation, is_best
+from det_harness.trial.metrics import is_best
 
 from det_native.errors import DivergedError
 from det_native.schema.environment import TrialEnvironment
@@ -80,20 +80,24 @@ def test_it_is_the_loss_that_counts(columns: dict[str, Any], told: str | None) -
     assert (reporter.told is None) is (told is None)
 
 
-def test_a_validation_that_is_nan_diverges_too() -> None:
-    with pytest.raises(
-        DivergedError, match=r"'val_loss' is NaN at batch 12, so the trial cannot be compared"
-    ) as caught:
-        checked_validation({"val_loss": NAN}, "val_loss", "evaluate_batch()", batch=12)
+def test_a_validation_that_is_nan_is_told_of_or_ends_a_trial_of_a_search() -> None:
+    watched, reporter = watch()
+    watched.compare_by("val_loss", smaller_is_better=True)
+    watched.validation(12, {"val_loss": NAN})
+    assert reporter.told == f"The metric 'val_loss' became NaN at batch 12; the training goes on (nan: warn). {CAUSES}"
+    assert math.isnan(reporter.validation_rows[-1].metrics["val_loss"])
+    searching, _ = watch(searcher="grid")
+    searching.compare_by("val_loss", smaller_is_better=True)
+    with pytest.raises(DivergedError, match="The metric 'val_loss' became NaN at batch 12") as caught:
+        searching.validation(12, {"val_loss": NAN})
     assert caught.value.batch == 12
 
 
 def test_only_metrics_that_trials_are_compared_by_diverge() -> None:
-    found = {"val_loss": 0.5, "f1": NAN, "size": INF}
-    checked = checked_validation(found, "val_loss", "evaluate_batch()", batch=12)
-    assert (math.isnan(checked["f1"]), checked["size"]) == (True, INF)
-    with pytest.raises(DivergedError, match="'f1' is NaN at batch 12"):
-        checked_validation(found, "val_loss", "evaluate_batch()", batch=12, others=["val_loss", "f1"])
+    searching, reporter = watch(searcher="grid")
+    searching.compare_by("val_loss", smaller_is_better=True)
+    searching.validation(12, {"val_loss": 0.5, "f1": NAN, "size": INF, "told": "so"})
+    assert reporter.told is None
 
 
 def test_an_infinite_metric_is_best_only_where_there_is_none() -> None:

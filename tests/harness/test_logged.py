@@ -284,6 +284,18 @@ def test_what_is_no_picture_is_left_out_in_one_sentence(training: Training, valu
     assert why in told
 
 
+def test_a_name_that_comes_second_is_the_name(training: Training) -> None:
+    det.log_image(np.zeros((4, 4)), "samples")  # type: ignore[arg-type]
+    det.log_table([{"a": 1}], "rows")  # type: ignore[arg-type]
+    det.log_histogram(np.arange(9), "weights")  # type: ignore[arg-type]
+    assert [medium.name for medium in training.media] == ["samples", "rows", "weights"]
+    assert training.reporter.warnings == []
+    det.log_image(np.zeros((4, 4)), np.ones((4, 4)))  # type: ignore[arg-type]
+    told = " ".join(training.reporter.warnings)
+    assert "log_image(a ndarray) is left out" in told
+    assert "0." not in told, "the picture itself is not printed"
+
+
 @pytest.mark.soak
 @pytest.mark.slow
 def test_a_picture_of_a_hundred_megabytes_is_made_smaller_and_told_once(training: Training) -> None:

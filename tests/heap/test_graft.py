@@ -211,6 +211,14 @@ def test_what_cannot_take_a_state_is_replaced(before: Any, now: Any) -> None:
         assert repr(result["x"]) == repr(wanted)
 
 
+def test_a_named_tuple_of_the_users_keeps_its_class() -> None:
+    made: list[Any] = [collections.namedtuple("Settings", "scale") for _ in range(2)]
+    for cls in made:
+        cls.__module__ = "__main__"
+    value, sentences = graft(made[0](0.1), made[1](0.5))
+    assert (type(value), value, sentences) == (made[0], (0.5,), [])
+
+
 def test_a_table_takes_the_state_in_place() -> None:
     there = pd.DataFrame({"a": [1, 2], "b": [1.5, 2.5]})
     result, _ = graft(there, pd.DataFrame({"a": [3, 4], "c": ["x", "y"]}, index=["p", "q"]))

@@ -15,8 +15,18 @@ import numpy as np
 import pytest
 
 from det_native.errors import BundleCheckError
+from det_native.heap.compare import Table
 from det_native.heap.edges import Missing
-from det_native.heap.values import check_values, code_at, only_value, put_values, read_values, write_values
+from det_native.heap.values import (
+    check_values,
+    code_at,
+    only_value,
+    pack_roots,
+    put_values,
+    read_values,
+    unpack_roots,
+    write_values,
+)
 
 
 class Thing:
@@ -189,3 +199,12 @@ def test_arrays_of_files_and_tensors_of_graphs_travel_by_their_numbers(tmp_path:
     assert made["mapped"][0].tolist() == [0.0] * 10
     assert made["loss"][0].item() == 4
     assert made["weight"].requires_grad
+
+
+@pytest.mark.parametrize("large", ["a" * 200_000, b"a" * 200_000, [*range(100_000)]])
+def test_a_text_or_list_that_is_too_large_is_left_out_alone(large: Any) -> None:
+    given, _ = unpack_roots(
+        pack_roots(Table({"setting": {"rate": 0.5}, "large": [large]}, {}), 100_000, folder="/here")
+    )
+    assert given["setting"] == {"rate": 0.5}
+    assert type(given["large"][0]) is Missing

@@ -216,3 +216,12 @@ def test_values_in_words(recwarn: pytest.WarningsRecorder) -> None:
     asked.clear()
     assert describe(loader) == "Rows ((4, 2) float32, mean 1)"
     assert (asked, recwarn.list) == ([], [])
+
+
+@pytest.mark.parametrize("job", _jobs({"plain": 1}))
+def test_memory_that_was_read_can_be_resized(job: str) -> None:
+    weight = torch.nn.Parameter(torch.ones(3))
+    given = {"plain": weight, "row": torch.ones(2, 3)[1], "half": torch.ones(2, dtype=torch.bfloat16)}
+    _jobs(given)[job]()
+    describe(weight)
+    assert [name for name, tensor in given.items() if not tensor.untyped_storage().resizable()] == []

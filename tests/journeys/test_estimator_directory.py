@@ -11,7 +11,6 @@ import pytest
 import yaml
 from journey_kernel import Script
 
-from det_native.frameworks import has_horovod
 from det_native.schema.loading import load_config
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
@@ -55,7 +54,6 @@ def test_the_digits_are_learnt_and_served_elsewhere(script: Script, tmp_path: Pa
     assert float(right.partition("right:")[2]) > 0.9
 
 
-@pytest.mark.skipif(not has_horovod("tensorflow"), reason="Horovod for TensorFlow is not installed here.")
 def test_the_digits_are_learnt_on_two_slots(script: Script, tmp_path: Path) -> None:
     printed = trained(script, tmp_path, "distributed.yaml", "--follow", "--config", "searcher.max_length=20")
     assert re.search(r"Experiment \d+ is Completed\.", printed)

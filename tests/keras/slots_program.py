@@ -6,6 +6,7 @@ process ``train()`` does the same on one slot.
 
 from __future__ import annotations
 
+import json
 import pickle
 import sys
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
 from det_harness.trial.lengths import periods_of
 from det_harness.trial.schedule import Schedule
 from det_harness.trial.services import Services
+from two_machines import enter
 
 from det_native.heap import roots
 from det_native.keras import TFKerasNativeContext, TFKerasTrial
@@ -269,6 +271,11 @@ for _name in ("whole", "whole-dataset", "whole-mixed"):
 def main(folder: Path, rank: int, size: int, names: list[str]) -> None:
     """Run cases one after the other."""
     gang = Gang(rank=rank, size=size, local_rank=rank, local_size=size, rendezvous=str(folder / "meeting"))
+    machines = folder / "machines.json"
+    if machines.exists():
+        told = json.loads(machines.read_text())
+        gang = Gang.model_validate(told["gangs"][rank])
+        enter(*told["machines"][rank])
     with joined(gang, "keras", {"optimizations": {"tensor_fusion_cycle_time": 1}}, deadline=120.0) as communicator:
         for name in names:
             found = train(folder, communicator, name)

@@ -27,9 +27,9 @@ class TwoRanks:
         self._sent, self._share = gradient * share, share
         self.names: list[str] = []
 
-    def add_up(self, value: Any, name: str) -> Any:
+    def add_up(self, values: Any, name: str) -> list[Any]:
         self.names.append(name)
-        return value + (self._share if name.endswith("weight") else self._sent)
+        return [value + (self._share if name.endswith("weight") else self._sent) for value in values]
 
 
 def gathered(optimizer: Any, batches: list[tuple[float, float]], **how: Any) -> list[float]:

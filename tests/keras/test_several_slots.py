@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from pathlib import Path
 from typing import Any
@@ -11,17 +12,12 @@ import pytest
 import slots_program
 from det_harness.ranks.communicator import OneProcess
 from forked_programs import ForkedPrograms
+from two_machines import two_machines
 
-from det_native.frameworks import has_horovod
-
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not has_horovod("tensorflow"), reason="Horovod for TensorFlow is not installed here: sh tools/horovod.sh."
-    ),
-]
+pytestmark = pytest.mark.slow
 
 PROGRAM = Path(slots_program.__file__)
+TOLERANCE = 1e-6
 FEW = ["whole", "once"]
 Pair = dict[str, list[dict[str, Any]]]
 
@@ -63,7 +59,7 @@ def assert_as_one_slot(of_pair: list[dict[str, Any]], alone: dict[str, Any], *, 
     """See that two slots have trained as one does; `means` says that an epoch's metrics are those of all its rows."""
     first, second = of_pair
     assert differ(first, second) == 0
-    assert differ(first, alone) < 2e-5
+    assert differ(first, alone) < TOLERANCE
     assert first["iterations"] == alone["iterations"]
     assert by_batch(first["validation"]) == by_batch(alone["validation"])
     assert [batch for batch, _ in first["training"]] == list(range(1, 16))
@@ -98,6 +94,15 @@ def test_two_slots_end_where_one_does(more: Pair, tmp_path: Path) -> None:
 def test_stopped_and_continued_it_ends_with_the_same_bits_on_each_slot(pair: Pair) -> None:
     assert_same_bits(pair["whole"], pair["once"])
     assert pair["once"][0]["checkpoints"] == [8, 15]
+
+
+@pytest.mark.long
+def test_two_machines_end_where_one_slot_does(tmp_path: Path) -> None:
+    with two_machines(tmp_path) as both:
+        machines = [[machine.network, machine.address] for machine in both.machines]
+        (tmp_path / "machines.json").write_text(json.dumps({"gangs": both.gangs((0, 1)), "machines": machines}))
+        found = trained(tmp_path, ["plain"])
+    assert_as_one_slot(found["plain"], slots_program.one_slot(tmp_path / "alone", "plain"))
 
 
 @pytest.mark.soak

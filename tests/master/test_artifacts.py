@@ -52,6 +52,25 @@ def test_a_file_is_downloaded_whole_or_from_an_offset(master: Master) -> None:
     assert answer.headers["content-disposition"] == "attachment; filename=\"_.bin\"; filename*=UTF-8''%C3%BC.bin"
 
 
+def test_reports_of_files_outside_of_the_working_directory_are_refused(master: Master) -> None:
+    """Whoever fetches the files writes by these paths, and deletes what was removed."""
+    master.create()
+    (job,) = master.world.wait_for_jobs(1)
+    worker = Worker(master, job)
+    worker.start()
+    sha256 = put(job, b"x")
+    for path in ("../x", "a/../../x", "/etc/passwd", "a\\..\\x", ".."):
+        kept = {"path": path, "sha256": sha256, "size": 1, "batch": 1}
+        for told in ({"files": [kept]}, {"files": [{**kept, "sha256": None}]}, {"files": [], "removed": [path]}):
+            answer = worker.post({"seq": worker.seq + 1, "type": "artifacts", **told})
+            assert answer.status_code == 400, (path, told)
+            assert "path" in answer.json()["error"]
+    assert master.get("/trials/1/artifacts") == []
+    odd = {"path": "a\\b", "sha256": None, "size": 1, "batch": 1, "note": "It is not kept; rename it."}
+    worker.send({"type": "artifacts", "files": [odd], "removed": ["..a/b..", "c\\d"]})
+    assert [file["path"] for file in master.get("/trials/1/artifacts")] == ["a\\b"]
+
+
 def test_what_cannot_be_downloaded_is_refused_with_a_sentence(master: Master) -> None:
     master.create()
     (job,) = master.world.wait_for_jobs(1)

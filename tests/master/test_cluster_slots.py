@@ -12,6 +12,7 @@ from master_parts import ClusterLauncher, Master, Worker, running_master
 from det_native.client.state_words import state_text
 from det_native.schema import rest
 from det_native.schema.cluster import SlotsWanted
+from det_native.schema.states import ExitReason
 
 MACHINES = {"gpu-1": 2, "gpu-2": 4}
 ACCELERATORS = {"gpu-1": "H100", "gpu-2": "A100"}
@@ -187,3 +188,21 @@ def test_who_asks_about_the_workers_python_hears_of_machines_in_trouble(
     master.until("/master", lambda info: info["nodes"][0]["trouble"] == "Python is 3.9 there.")
     answer = master.client.post("/api/v1/environment", json={"modules": []}).json()
     assert "No trial can run on the machine gpu-1: Python is 3.9 there." in answer["notices"]
+
+
+def test_a_trial_that_has_completed_holds_no_slot_though_nobody_hears_that_its_processes_are_gone(
+    master: Master, launcher: ClusterLauncher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = _create(master, node="gpu-1", slots_per_trial=2)
+    [job] = launcher.world.wait_for_jobs(1)
+    monkeypatch.setattr(launcher, "kill", lambda run_id, *, grace=0.0: None)
+    launcher.problem = "The Ray cluster at 10.0.0.1:6379 does not answer."
+    launcher.set_machines(MACHINES)
+    master.until("/master", lambda info: info["outage"] == launcher.problem)
+    worker = Worker(master, job)
+    worker.start()
+    worker.train(1, 100)
+    worker.validate(100, loss=0.5)
+    worker.send({"type": "exit", "reason": ExitReason.COMPLETED, "batch": 100, "error": None, "early": False})
+    master.until_state(number, "COMPLETED")
+    master.until("/master", lambda info: {slot["experiment_id"] for slot in info["slots"]} == {None})

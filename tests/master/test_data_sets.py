@@ -6,8 +6,10 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
+from click.testing import CliRunner
 from master_parts import Master, manifest
 
+from det_native.client.command import cli
 from det_native.storage.datasets import PIECE
 
 
@@ -33,6 +35,24 @@ def test_what_a_name_had_before_goes(master: Master) -> None:
     assert (is_there(master, first), is_there(master, shared)) == (False, True)
     put(master, "big.csv", b"third")
     assert is_there(master, shared), "of another name"
+
+
+def test_files_that_a_name_loses_are_counted_and_told(master: Master, tmp_path: Path) -> None:
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    url, token = str(master.client.base_url).rstrip("/"), master.client.headers["authorization"].removeprefix("Bearer ")
+
+    def bring(**contents: str) -> str:
+        for name, content in contents.items():
+            (folder / name).write_text(content)
+        ran = CliRunner().invoke(cli, ["-m", url, "data", "put", str(folder)], env={"DET_TOKEN": token})
+        assert ran.exit_code == 0, ran.output
+        return ran.stderr
+
+    assert bring(a="first", b="second") == ""
+    assert bring() == ""
+    assert bring(c="third") == "", "more files of the same name lose none"
+    assert "Warning: 1 file that had this name before is not in it any more; --name keeps both." in bring(a="other")
 
 
 def test_what_an_experiment_reads_stays(master: Master) -> None:

@@ -344,19 +344,6 @@ def test_a_deletion_that_was_cut_off_is_brought_to_its_end(tmp_path: Path, datab
 
 
 @pytest.mark.long
-def test_a_program_that_a_schedule_submits_stays_without_the_experiment_that_had_it(master: Master) -> None:
-    bundle = bundle_of(master, b"scheduled")
-    number, _ = trained(master, bundle_id=bundle)
-    timing = {"every": "1d"}
-    body = {"protocol": PROTOCOL, "config": configuration(), "bundle_id": bundle}
-    scheduled = master.client.post("/api/v1/schedules", json={"name": "daily", "timing": timing, "body": body})
-    assert scheduled.status_code == 201, scheduled.text
-    before = stored(master)
-    assert delete(master, number).status_code == 200
-    assert stored(master) == before
-    assert master.create(bundle_id=bundle)["id"] > number
-
-
 @pytest.mark.long
 def test_a_client_that_was_told_a_blob_is_there_sends_it_again(master: Master) -> None:
     content = b"c" * 900

@@ -368,7 +368,7 @@ def test_from_python_too_a_notification_says_that_it_replaces_and_cannot_be_sent
         notify(email="user@example.org", master_url=url)
     assert capsys.readouterr().out == ""
     with pytest.warns(ConfigurationWarning, match="DET_SMTP_URL"):
-        notify(email="user@example.org", name="email", on=["end"], master_url=url)
+        notify(email="user@example.org", name="email", on="end", master_url=url)
     assert capsys.readouterr().out == "The notification 'email' is replaced.\n"
     assert [entry["on"] for entry in master.get("/settings/notify")["entries"]] == [["end"]]
 

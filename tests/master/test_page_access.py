@@ -12,7 +12,10 @@ from master_parts import Master, running_master
 from test_access import all_requests
 
 from det_native.master.api import gate, static_page
+from det_native.schema.config import ExperimentConfig
+from det_native.schema.life import ExperimentFork
 from det_native.schema.page import KEY_HEADER
+from det_native.schema.resources import Resources
 from det_native.schema.routes import ROUTES, Access
 
 
@@ -232,6 +235,7 @@ NOT_FOR_PAGES = {
     "GET /api/v1/runs/{run_id}/best",
     "POST /api/v1/runs/{run_id}/reports",
     "POST /api/v1/schedules",
+    "PUT /api/v1/experiments/{experiment_id}/notebook",
     "GET /api/v1/schedules/{schedule_id}",
     "GET /api/v1/settings/notify",
     "PUT /api/v1/settings/notify",
@@ -257,6 +261,80 @@ def test_a_session_opens_no_other_route(master: Master, browser: Browser) -> Non
             assert answer.status_code == 403 or "introduction" in path, (method, path)
     for path in ("/api/v1/experiments/../runs/x/best", "/api/v1/experiments/%2e%2e/page"):
         assert browser.request("GET", path).status_code in (403, 404, 422)
+
+
+# Who adds a field decides: in schema/forks.py and in here, if a page's session may change it. All others are closed.
+OPEN_CHANGES: dict[str, Any] = {
+    "name": "again",
+    "description": "slower",
+    "labels": ["slow"],
+    "project": "vision",
+    "hyperparameters": {"global_batch_size": 16},
+    "searcher": {"name": "random", "max_trials": 2},
+    "reproducibility": {"experiment_seed": 7},
+    "scheduling_unit": 50,
+    "records_per_epoch": 640,
+    "min_validation_period": {"batches": 10},
+    "min_checkpoint_period": {"batches": 10},
+    "resources.slots_per_trial": 2,
+    "resources.max_slots": 2,
+    "resources.priority": 40,
+    "resources.weight": 2.0,
+}
+
+
+def every_field() -> list[str]:
+    return [
+        *(name for name in ExperimentConfig.model_fields if name != "resources"),
+        *(f"resources.{name}" for name in Resources.model_fields),
+    ]
+
+
+def test_a_session_forks_with_what_runs_nothing_field_by_field(master: Master, browser: Browser) -> None:
+    number = master.create()["id"]
+    assert set(OPEN_CHANGES) <= set(every_field())
+    for path in every_field():
+        section, _, name = path.rpartition(".")
+        value = OPEN_CHANGES.get(path, "whatever")
+        config = {section: {name: value}} if section else {name: value}
+        answer = browser.request("POST", f"/api/v1/experiments/{number}/fork", json={"config": config})
+        if path in OPEN_CHANGES:
+            assert answer.status_code == 201, answer.text
+            assert browser.request("POST", f"/api/v1/experiments/{answer.json()['id']}/kill").status_code == 200
+        else:
+            assert (answer.status_code, path in answer.json()["error"]) == (403, True), path
+    # The body has no other way to a field.
+    assert set(ExperimentFork.model_fields) == {"name", "config", "hyperparameters"}
+
+
+def test_what_runs_code_by_a_fork_needs_the_token(master: Master, browser: Browser) -> None:
+    number = master.create()["id"]
+    for config in (
+        {"environment": {"environment_variables": ["PYTHONPATH=/tmp/code"]}},
+        {"environment": {"packages": ["code @ file:///tmp/code"]}, "labels": ["slow"]},
+        {"notify": [{"webhook": "http://127.0.0.1:8888/hook"}]},
+        {"checkpoint_storage": {"type": "shared_fs", "host_path": "/tmp"}},
+        {"resources": "all"},
+        {"batches_per_step": 1},
+    ):
+        answer = browser.request("POST", f"/api/v1/experiments/{number}/fork", json={"config": config})
+        assert answer.status_code == 403, answer.text
+        assert "det experiment fork" in answer.json()["error"]
+    variables = {"environment": {"environment_variables": ["A=1"]}}
+    with_token = master.client.post(f"/api/v1/experiments/{number}/fork", json={"config": variables})
+    assert with_token.status_code == 201, with_token.text
+
+
+def test_the_form_of_a_session_has_the_fields_that_it_may_change(master: Master, browser: Browser) -> None:
+    def open_fields(schema: dict[str, Any]) -> set[str]:
+        fields = {name: field for name, field in schema["properties"].items() if name != "resources"}
+        resources = schema["$defs"]["Resources"]["properties"]
+        fields |= {f"resources.{name}": field for name, field in resources.items()}
+        return {path for path, field in fields.items() if not field.get("readOnly")}
+
+    ask = "/api/v1/configuration-schema"
+    assert open_fields(browser.request("GET", ask).json()) == set(OPEN_CHANGES)
+    assert open_fields(master.client.get(ask).json()) == set(every_field())
 
 
 def test_a_ticket_downloads_one_file_once(master: Master, browser: Browser) -> None:

@@ -18,7 +18,7 @@ from s3_server import KEY, S3, SECRET, running_s3
 
 from det_native.client.starting import _environment
 from det_native.errors import ArgumentError, MasterStartError
-from det_native.master import kept_storage
+from det_native.master import kept_settings
 from det_native.master.config import parse_arguments
 from det_native.master.flow.unneeded_blobs import NEW_SECONDS
 from det_native.schema.home import Home
@@ -282,14 +282,15 @@ def test_a_storage_that_is_away_later_is_told_to_who_asks(
 
 def test_a_home_remembers_its_storage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = Home(tmp_path)
-    assert kept_storage.settle(home, "", {}) == ("", {})
-    assert kept_storage.settle(home, "s3://a/b", {"key": "1"}) == ("s3://a/b", {"key": "1"})
-    assert kept_storage.settle(home, "", {}) == ("", {}), "one that does not work is not kept"
-    kept_storage.keep(home, "s3://a/b", {"key": "1"})
-    assert kept_storage.settle(home, "", {}) == ("s3://a/b", {"key": "1"})
-    assert kept_storage.settle(home, "s3://a/b", {"key": "2"}) == ("s3://a/b", {"key": "2"})
+    assert kept_settings.settle(home, "", {}) == ("", {})
+    assert kept_settings.settle(home, "s3://a/b", {"key": "1"}) == ("s3://a/b", {"key": "1"})
+    assert kept_settings.settle(home, "", {}) == ("", {}), "one that does not work is not kept"
+    monkeypatch.setenv("DET_SMTP_URL", "")
+    kept_settings.keep(home, kept_settings.settle_variables(home), storage=("s3://a/b", {"key": "1"}))
+    assert kept_settings.settle(home, "", {}) == ("s3://a/b", {"key": "1"})
+    assert kept_settings.settle(home, "s3://a/b", {"key": "2"}) == ("s3://a/b", {"key": "2"})
     with pytest.raises(MasterStartError, match="lie at s3://a/b: start with that, or copy all below it to s3://other"):
-        kept_storage.settle(home, "s3://other", {})
+        kept_settings.settle(home, "s3://other", {})
     [file] = (tmp_path / "secrets").iterdir()
     assert file.stat().st_mode & 0o077 == 0
     settings = parse_arguments(["--storage", "s3://b/c"], {"DET_STORAGE_OPTIONS": json.dumps({"key": SECRET})})

@@ -77,6 +77,11 @@ def test_a_metric_that_is_not_a_number_is_found_by_name() -> None:
         ({"webhook": "http://169.254.169.254/latest"}, "gives out credentials"),
         ({"webhook": "http://[fe80::1]/x"}, "link-local"),
         ({"webhook": "http://[::ffff:169.254.1.1]/x"}, "link-local"),
+        ({"webhook": "http://[64:ff9b::a9fe:a9fe]/x"}, "gives out credentials"),
+        ({"webhook": "http://[64:ff9b:1::169.254.169.254]/x"}, "gives out credentials"),
+        ({"webhook": "http://[2002:a9fe:a9fe::1]/x"}, "gives out credentials"),
+        ({"webhook": "http://[2001:0:4136:e378:8000:63bf:5601:5601]/x"}, "gives out credentials"),
+        ({"webhook": "http://[::169.254.1.1]/x"}, "link-local"),
         ({"webhook": "http://metadata.google.internal/x"}, "gives out credentials"),
         ({"webhook": "http://0.0.0.0/x"}, "no single machine"),
         ({"email": "nobody"}, "must be an e-mail address"),
@@ -91,7 +96,14 @@ def test_an_entry_that_is_wrong_is_refused_with_what_is_wrong(entry: dict[str, A
 
 
 @pytest.mark.parametrize(
-    "url", ["http://localhost:8080/x", "http://192.168.1.5/x", "https://hooks.slack.com/services/T/B/x"]
+    "url",
+    [
+        "http://localhost:8080/x",
+        "http://192.168.1.5/x",
+        "http://[::1]/x",
+        "http://[64:ff9b::c0a8:105]/x",
+        "https://hooks.slack.com/T/B/x",
+    ],
 )
 def test_a_laptops_own_server_may_be_told(url: str) -> None:
     assert Notify.model_validate({"webhook": url}).webhook == url

@@ -264,16 +264,24 @@ def test_a_report_for_each_batch_is_a_row_for_each_batch(tmp_path: Path) -> None
     assert run.training("accuracy") == [(BATCHES, 0.5), (2 * BATCHES, 0.5)]
 
 
-def test_more_reports_than_batches_leave_the_last_and_say_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_more_reports_than_batches_leave_the_last_and_say_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def talkative(run: EpochsRun) -> None:
         run.context.wrap(net := torch.nn.Linear(3, 1), torch.optim.SGD(net.parameters(), lr=0.1))
         for _ in run.context.epochs(2):
             for number in range(5):
                 run.context.report(loss=number)
 
-    run = EpochsRun(tmp_path, epochs=2).run(talkative)
+    run = EpochsRun(tmp_path, epochs=2)
+    under_the_cell: list[str] = []
+    monkeypatch.setattr(run.reporter, "warning", under_the_cell.append)
+    run.run(talkative)
     assert run.training("loss") == [(1, 4.0), (2, 4.0)]
     assert sum("more often than there are batches" in record.message for record in caplog.records) == 1
+    [line] = under_the_cell
+    assert "has reported loss more often" in line
+    assert "With a loader that context.wrap() has wrapped, each batch can have one" in line
 
 
 def test_the_last_report_is_what_trials_are_compared_by(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 from det_harness.ranks.brought_files import PIECE, bring
 from det_harness.ranks.communicator import Communicator
 from det_harness.ranks.group import joined
-from det_harness.ranks.horovod_group import joined_by_horovod
+from det_harness.ranks.ring_meeting import joined_in_ring
 from two_machines import enter
 
 from det_native.errors import RankLostError
@@ -35,11 +35,8 @@ def connected(implementation: str, gang: Gang, deadline: float) -> Iterator[Comm
     if implementation == "torch":
         with joined(gang, deadline=deadline) as communicator:
             yield communicator
-    elif implementation == "horovod.torch":
-        with joined_by_horovod(gang, "torch", deadline=deadline) as communicator:
-            yield communicator
     else:
-        with joined_by_horovod(gang, "tensorflow", deadline=deadline) as communicator:
+        with joined_in_ring(gang, deadline=deadline) as communicator:
             yield communicator
 
 

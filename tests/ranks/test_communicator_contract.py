@@ -15,24 +15,14 @@ from forked_programs import ForkedPrograms
 from two_machines import two_machines
 
 from det_native.errors import RankLostError
-from det_native.frameworks import has_horovod
 
 pytestmark = pytest.mark.slow
 
 PROGRAM = Path(__file__).with_name("communicator_program.py")
 
 
-def _horovod(part: str) -> Any:
-    why = f"Horovod for {part} is not installed here: sh tools/horovod.sh builds it."
-    return pytest.param(f"horovod.{part}", marks=pytest.mark.skipif(not has_horovod(part), reason=why))
-
-
-IMPLEMENTATIONS = ["torch", _horovod("torch"), _horovod("tensorflow")]
-IMPORTED = {
-    "torch": ["torch"],
-    "horovod.torch": ["torch", "horovod"],
-    "horovod.tensorflow": ["tensorflow", "horovod"],
-}
+IMPLEMENTATIONS = ["torch", "ring"]
+IMPORTED = {"torch": ["torch"], "ring": ["tensorflow"]}
 
 Ranks = Callable[..., list[dict[str, Any]]]
 
@@ -51,7 +41,7 @@ def ranks(
 
     def run(what: str, *, size: int = 2, codes: list[int] | None = None) -> list[dict[str, Any]]:
         command = [str(PROGRAM), implementation, str(tmp_path)]
-        programs = tensorflow_programs if implementation.endswith("tensorflow") else torch_programs
+        programs = tensorflow_programs if implementation == "ring" else torch_programs
         ended, outputs = programs.run(tmp_path, [[*command, str(rank), str(size), what] for rank in range(size)], {})
         assert ended == (codes or [0] * size), "\n".join(outputs)
         paths = [tmp_path / f"found.{rank}.json" for rank in range(size)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from hypothesis import assume
 from hypothesis import strategies as st
 
 from det_native.schema.config import ExperimentConfig
@@ -24,6 +25,7 @@ def ranges(draw: st.DrawFn, *, counted: bool = False) -> dict[str, Any]:
     else:
         limit = 1e300 if kind == "double" else 20.0
         low, high = sorted(draw(st.lists(st.floats(-limit, limit), min_size=2, max_size=2, unique=True)))
+        assume(kind == "double" or low <= 0 or high >= 1)  # which are refused: they can hardly be exponents
         written = {"type": kind, "minval": low, "maxval": high}
     if kind == "log" and draw(st.booleans()):
         written["base"] = draw(st.sampled_from([2, 10, 0.5, 2.718281828]))

@@ -386,8 +386,6 @@ def test_what_tunes_horovod_has_an_effect_only_where_it_is_used() -> None:
     assert f"here: {both} (optimizations.auto_tune_tensor_fusion finds it out)." in text
     for optimizations in (tuned, {"auto_tune_tensor_fusion": True}):
         load_config({**FIELDS, **horovod, **two, "optimizations": optimizations}, framework="torch")
-        if not KERAS_ON_ONE_SLOT:  # else it has nothing but Horovod
-            load_config({**FIELDS, **two, "optimizations": optimizations}, framework="keras")
 
 
 def test_fields_without_effect_in_a_local_run_are_listed_there_and_say_so() -> None:

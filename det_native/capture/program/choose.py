@@ -66,7 +66,7 @@ def choose(
 
 def quick(runs: Sequence[Run], seconds: float) -> frozenset[int]:
     """Return the runs that are quick: the shortest ones, as long as they take no more than `seconds` together."""
-    able = [index for index, run in enumerate(runs) if not (run.never or run.stays)]
+    able = [index for index, run in enumerate(runs) if not run.never and (run.removes or not run.stays)]
     found, total = set(), 0.0
     for index in sorted(able, key=lambda one: (runs[one].seconds, one)):
         total += runs[index].seconds
@@ -156,7 +156,7 @@ class _Choice:
                     state.stale.pop(name, None)
                     state.known.add(name)
             bad = list(self._bad(index, state))
-            why = self._why_not(index, run, bad)
+            why = self._why_not(index, run, bad, state)
             if why:
                 self._leave(index, run, why, state)
             else:
@@ -185,13 +185,13 @@ class _Choice:
             if needed in state.stale or needed not in state.known:
                 yield _Need(index, needed, state.stale.get(needed))
 
-    def _why_not(self, index: int, run: Run, bad: Sequence[_Need]) -> str:
+    def _why_not(self, index: int, run: Run, bad: Sequence[_Need], state: _State) -> str:
         """Return why a run stays behind, empty if it runs again."""
         if run.never:
             return run.never
         if run.wanted or index in self.forced:
             return ""
-        if run.stays:
+        if run.stays and not (run.removes and run.removes <= self._running_again(state)):
             return run.stays
         if run.touched & set(self.declared):
             return f"`{min(run.touched & set(self.declared))}` is named in values="
@@ -352,4 +352,5 @@ class _Choice:
         return frozenset(needed)
 
     def _is_expensive(self, index: int) -> bool:
-        return bool(self.runs[index].stays) or index not in self.quick
+        run = self.runs[index]
+        return bool(run.stays and not run.removes) or index not in self.quick

@@ -49,6 +49,8 @@ class Run:
         How long it took, without imports.
     stays : str
         Why it does not run again unless something needs it: ``trained``.
+    removes : frozenset of int
+        The runs that made the files which it deleted or moved, for which it `stays`: it runs again if these do.
     never : str
         Why it cannot run again: ``%%bash``.
     wanted : bool
@@ -69,6 +71,7 @@ class Run:
     sets: tuple[str, ...] = ()
     seconds: float = 0.0
     stays: str = ""
+    removes: frozenset[int] = frozenset()
     never: str = ""
     wanted: bool = False
     secret_lines: frozenset[int] = frozenset()

@@ -12,7 +12,7 @@ from typing import Any
 
 from det_native.capture.side_effects import draws
 from det_native.capture.side_effects.owners import owner_of, owners
-from det_native.capture.side_effects.paths_seen import PATH_EVENTS, PathsSeen
+from det_native.capture.side_effects.paths_seen import PATH_EVENTS, PathsSeen, is_here
 
 #: Events of Python's audit, see its documentation, and what they are.
 _EVENTS: dict[str, tuple[str, Callable[[tuple[Any, ...]], str]]] = {
@@ -27,6 +27,8 @@ _EVENTS: dict[str, tuple[str, Callable[[tuple[Any, ...]], str]]] = {
     "os.rename": ("move", lambda given: _text(given[0])),
     "shutil.move": ("move", lambda given: _text(given[0])),
 }
+#: Where events have the open file from whose folder a path is meant, as in the middle of ``rmtree``.
+_FOLDERS = {"os.remove": 1, "os.rmdir": 1, "shutil.rmtree": 1, "os.rename": 2}
 #: Flags with which files are opened to be read, by ``open()`` and by an import.
 _READING = frozenset({os.O_RDONLY, os.O_RDONLY | os.O_CLOEXEC})
 _SETTING = frozenset({"os.putenv", "os.unsetenv"})
@@ -123,7 +125,7 @@ class Outside:
                 self._paths.went_out = True
             elif event == _MOVE:
                 self._paths.move(given[0], caller)
-            elif event in _EVENTS:
+            elif event in _EVENTS and (event not in _FOLDERS or is_here(given[_FOLDERS[event]])):
                 self._take_action(caller, *_EVENTS[event], given)
         except Exception:  # noqa: BLE001 (an error here would be one of the user's code)
             return

@@ -99,17 +99,17 @@ class PathsSeen:
         if event in _READS:
             self._take_read(event, given, caller)
         elif event == "os.mkdir":
-            if _is_here(given[2]) and not os.path.exists(given[0]):  # of a folder that is there it does nothing
+            if is_here(given[2]) and not os.path.exists(given[0]):  # of a folder that is there it does nothing
                 self._note("write", given[0])
         elif event in ("os.rename", "os.link"):
-            if event == "os.rename" and _is_here(given[2]):
+            if event == "os.rename" and is_here(given[2]):
                 self._note("write", given[0])
-            if _is_here(given[3]):
+            if is_here(given[3]):
                 self._note("write", given[1])
         elif event == "os.symlink":
-            if _is_here(given[2]):
+            if is_here(given[2]):
                 self._note("write", given[1])
-        elif len(given) < 2 or _is_here(given[1]):
+        elif len(given) < 2 or is_here(given[1]):
             self._note("write", given[0])
 
     def _take_read(self, event: str, given: tuple[Any, ...], caller: FrameType) -> None:
@@ -137,6 +137,12 @@ class PathsSeen:
             if kind == "write":
                 yield real_path(path)
 
+    def removed(self) -> Iterator[str]:
+        """Yield the real paths of what was there before it, and that it replaced or removed."""
+        for (kind, path), written in list(self.log.items()):
+            if kind == "write" and written is not None:
+                yield real_path(path)
+
     def in_order(self) -> Iterator[tuple[str, bool]]:
         """Yield the real paths of files that it read, and of what it wrote, and whether it found there what it uses."""
         for (kind, path), written in list(self.log.items()):
@@ -161,7 +167,7 @@ def _now() -> float:
     return time.clock_gettime(_CLOCK)
 
 
-def _is_here(folder: Any) -> bool:
+def is_here(folder: Any) -> bool:
     """Whether a path is meant as it is, and not from the folder of an open file (as in the middle of ``rmtree``)."""
     return folder is None or folder == -1
 

@@ -131,6 +131,12 @@ def ask(line: Line, verb: Verb) -> MasterThere:
     return found
 
 
+def home_there(line: Line) -> str:
+    """Return the home of the user's master there, whether it runs or not; raises as `ask` does."""
+    home: str = _answer(line, "find")["home"]
+    return home
+
+
 def packages_there(line: Line) -> dict[str, str]:
     """Return the version of every package there, by their normal names, and of ``python``; raises as `ask` does."""
     versions: dict[str, str] = _answer(line, "packages")["versions"]
@@ -158,8 +164,8 @@ def frameworks_there(line: Line) -> list[FrameworkThere]:
     return [FrameworkThere.model_validate(sees) for sees in _answer(line, "frameworks").get("frameworks", ())]
 
 
-class UpThere(BaseModel):
-    """What ``det up`` has printed there, and its exit code."""
+class CommandThere(BaseModel):
+    """What a command of ``det`` has printed there, and its exit code."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -168,9 +174,9 @@ class UpThere(BaseModel):
     complained: str
 
 
-def up_there(line: Line, options: Sequence[str]) -> UpThere:
-    """Run ``det up`` there with options; raises as `ask` does."""
-    return UpThere.model_validate(_of_this_version(line, "up", *options))
+def command_there(line: Line, words: Sequence[str]) -> CommandThere:
+    """Run a command of ``det`` there; raises as `ask` does."""
+    return CommandThere.model_validate(_of_this_version(line, "det", *words))
 
 
 class ServiceThere(BaseModel):

@@ -1,4 +1,4 @@
-"""Which builds a machine with NVIDIA's driver needs for its GPUs to be seen: an extra, or the build for its driver."""
+"""Which builds a machine needs: for its GPUs to be seen an extra, or the build for its driver; without any, no CUDA."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ import sys, urllib.request
 sys.stdout.write(urllib.request.urlopen(sys.argv[1], timeout=20).read().decode())
 ' "$url"; }} 2>/dev/null </dev/null | grep -o '{name}-{version}[^">< #]*[.]whl' | sort -u
 """
+_CPU = re.compile(r"(?:%2B|\+)cpu-")
 _BUILD = re.compile(r"(?:%2B|\+)cu(\d+)(\d)(?:-|$)")
 
 Cuda = tuple[int, int]
@@ -39,7 +40,9 @@ class Fitted:
 
 
 def fitted(line: Line, requirements: Sequence[str], facts: dict[str, str], *, offline: bool = False) -> Fitted:
-    """Return the requirements with what the machine's GPUs need; without a GPU, as they are.
+    """Return the requirements with what the machine's GPUs need; without a GPU, in builds for processors.
+
+    A machine with Slurm may have GPUs behind it, and a Python that the user names keeps what it has.
 
     Parameters
     ----------
@@ -51,12 +54,16 @@ def fitted(line: Line, requirements: Sequence[str], facts: dict[str, str], *, of
         Nothing can be looked up there.
     """
     fit = Fitted(list(requirements))
-    if "gpu" not in facts:
+    gpu = "gpu" in facts
+    if not gpu and (offline or "slurm" in facts or line.target.python is not None):
         return fit
     for package, framework in _packages(known_frameworks()):
         for at, requirement in enumerate(fit.requirements):
             name, _, version = requirement.partition("==")
             if name != package or not version or "+" in version:
+                continue
+            if not gpu:
+                _choose_processors(line, fit, at, framework, facts)
                 continue
             fit.requirements[at] = f"{framework.gpu_package}=={version}"
             if framework.gpu_index:
@@ -67,6 +74,15 @@ def fitted(line: Line, requirements: Sequence[str], facts: dict[str, str], *, of
 def _packages(frameworks: Iterable[Description]) -> list[tuple[str, Description]]:
     """Return the package of each framework, without extras; several frameworks may share one."""
     return list({one.gpu_package.partition("[")[0]: one for one in frameworks if one.gpu_package}.items())
+
+
+def _choose_processors(line: Line, fit: Fitted, at: int, framework: Description, facts: dict[str, str]) -> None:
+    requirement = fit.requirements[at]
+    name, _, version = requirement.partition("==")
+    if framework.gpu_index and _CPU.search(_listed(line, f"{framework.gpu_index}/{name}/", name, version, facts)):
+        fit.requirements[at] = f"{requirement}+cpu"
+        fit.indexes.append(f"{framework.gpu_index}/cpu")
+        fit.notes.append(f"No GPU is seen there: {name} comes in its build for processors, without CUDA.")
 
 
 def _choose_build(
@@ -102,10 +118,14 @@ def _choose_build(
 
 
 def _builds(line: Line, url: str, name: str, version: str, facts: dict[str, str]) -> set[Cuda]:
+    return {(int(match[1]), int(match[2])) for match in _BUILD.finditer(_listed(line, url, name, version, facts))}
+
+
+def _listed(line: Line, url: str, name: str, version: str, facts: dict[str, str]) -> str:
+    """Return the names of the wheels of a version that an index has."""
     python = facts.get("python", "").partition(" ")[2] or "python3"
     script = _FETCH.format(url=shlex.quote(url), python=shlex.quote(python), name=name, version=re.escape(version))
-    printed = line.run(script, seconds=_SECONDS).printed
-    return {(int(match[1]), int(match[2])) for match in _BUILD.finditer(printed)}
+    return line.run(script, seconds=_SECONDS).printed
 
 
 def choose(builds: Iterable[Cuda], driver: str) -> Cuda | None:

@@ -83,6 +83,7 @@ class Connection:
         key = hashlib.sha256(target.name.encode()).hexdigest()[:16]
         folder = home.path / "remote"
         self._file = folder / f"{key}.json"
+        self._last_port = folder / f"{key}.port"  # of the page, tried again: its open tabs go on then
         self._lock = FileLock(
             folder / f"{key}.lock", timeout=_LOCK_SECONDS, mode=0o600, poll_interval=_LOCK_POLL_SECONDS
         )
@@ -175,8 +176,10 @@ class Connection:
             if link is None:
                 raise MasterUnreachableError(f"The connection to {self.target.machine} broke off; try again.")
             if not link.page_port:
-                link = link.model_copy(update={"page_port": self.line.forward_port(link.there.socket)})
+                before = int(self._last_port.read_text()) if self._last_port.exists() else 0
+                link = link.model_copy(update={"page_port": self.line.forward_port(link.there.socket, before)})
                 write_private(self._file, link.model_dump_json(indent=1) + "\n")
+                write_private(self._last_port, str(link.page_port))
             return link.page_port
 
     @contextmanager

@@ -177,8 +177,8 @@ class Line:
         """Forward it no more; what goes over it now goes on."""
         self._control("cancel", "-L", f"{self.forwarded}:{there}")
 
-    def forward_port(self, there: Path) -> int:
-        """Forward a free port of this machine's loopback to a socket there, and return it.
+    def forward_port(self, there: Path, before: int = 0) -> int:
+        """Forward a free port of this machine's loopback to a socket there, the one of `before` if it is; return it.
 
         Who else has an account here can reach it, too: what listens there has to know its own.
 
@@ -188,8 +188,8 @@ class Line:
             If that is not possible.
         """
         said = ""
-        for _ in range(_PORT_TRIES):
-            port = _free_port()  # which somebody may take before ssh does
+        for number in range(_PORT_TRIES):
+            port = before if before and not number else _free_port()  # which somebody may take before ssh does
             done, said = self._told("forward", "-L", f"127.0.0.1:{port}:{there}")
             if done:
                 return port

@@ -28,26 +28,26 @@ _FRAMEWORK_SECONDS = 50.0
 
 def main(verb: str, *arguments: str) -> None:
     """Print the answer to ``find``, ``start``, ``stop``, ``kill`` (which ends the workers too), ``packages``,
-    ``frameworks``, ``unit`` (how the system would start the master), ``service`` (have it do so) or ``up``, the one
-    that has arguments: the options of that command.
+    ``frameworks``, ``unit`` (how the system would start the master), ``service`` (have it do so) or ``det``, whose
+    arguments are those of a command of ``det``.
     """
-    if verb == "up":
-        print(MARK + json.dumps(_up(arguments)), flush=True)
+    if verb == "det":
+        print(MARK + json.dumps(_det(arguments)), flush=True)
         return
     others = {"packages": _packages, "frameworks": _frameworks, "unit": _unit, "service": _service}
     print(MARK + json.dumps(others[verb]() if verb in others else _answer(verb)), flush=True)
 
 
-def _up(arguments: Sequence[str]) -> dict[str, Any]:
-    """Run ``det up`` here; return what it has printed, and its exit code."""
+def _det(arguments: Sequence[str]) -> dict[str, Any]:
+    """Run a command of ``det`` here; return what it has printed, and its exit code."""
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "det_native.client.command", "up", *arguments],
+        [sys.executable, "-P", "-m", "det_native.client.command", *arguments],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,
     )
-    return {"kind": "up", "code": done.returncode, "printed": done.stdout, "complained": done.stderr}
+    return {"kind": "det", "code": done.returncode, "printed": done.stdout, "complained": done.stderr}
 
 
 def _packages() -> dict[str, Any]:

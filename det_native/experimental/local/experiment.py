@@ -98,9 +98,10 @@ class LocalExperiment:
         self._failing_batch = 0
         self._failure: tuple[BaseException, rest.UserErrorInfo] | None = None
         self._record = Record(store, config, framework, bundle_id, whole_epochs=whole_epochs)
-        self.handle = Experiment(
-            LocalSource(store, _loader(store, self._config, payload, settings.context_dir)), store.id
-        )
+        # Each trial of a search has made models of its own, which may have other layers: its program makes them again.
+        made_elsewhere = config.searcher.name != "single" and not isinstance(payload, type)
+        loader = None if made_elsewhere else _loader(store, self._config, payload, settings.context_dir)
+        self.handle = Experiment(LocalSource(store, loader), store.id)
         note_begun(self.handle)
 
     @property

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from functools import partial
 
 from det_native.client.handles import Experiment
-from det_native.errors import DivergedError, InvalidHP
+from det_native.client.waiting import error_text
+from det_native.errors import InvalidHP
 from det_native.experimental.local.experiment import LocalExperiment
 from det_native.experimental.local.record import Record
 from det_native.experimental.local.samples import Sample, Stage
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.lengths import Length
 from det_native.schema.metric_names import metric_names
+from det_native.schema.rest import Trial
 from det_native.schema.stage_words import stopped_early, units_done
 from det_native.schema.states import TrialState
 from det_native.search import (
@@ -69,13 +71,13 @@ class LocalSearch:
         self._requests: list[_Request] = []
         self._waiting: list[int] = []
         self._failed = False
+        self._shown: set[str] = set()
 
     def run(self, experiment: LocalExperiment, steps: int | None = None) -> Experiment:
         """Run the search to its end, or to Ctrl-C; return the handle.
 
-        A trial whose loss is no finite number any more ends, and so does one whose code says that its hyperparameters
-        are invalid; the search goes on without it. What else the user's code raises ends the search, as it ends a
-        single trial.
+        A trial that fails, or whose code says that its hyperparameters are invalid, is told of, and the search goes on
+        without it, as on the cluster. Where all have failed, the last error is raised.
 
         Parameters
         ----------
@@ -92,18 +94,27 @@ class LocalSearch:
                     experiment.run_stage(
                         self._stage(request), steps, watch=watch if self._searcher.watches_validations else None
                     )
-                except (DivergedError, InvalidHP) as error:
+                except Exception as error:
                     refused = isinstance(error, InvalidHP)
                     self._tell(TrialRefused(request) if refused else TrialFailed(request), experiment)
                     if self._failed:
                         raise
-                    what = "has invalid hyperparameters" if refused else "failed"
-                    print(f"Trial {request + 1} {what}, and the search goes on: {error}")
+                    if refused:
+                        print(f"Trial {request + 1} has invalid hyperparameters, and the search goes on: {error}")
+                    else:
+                        print(f"{self._failure(experiment.record.trial(request + 1))}\nThe search goes on.")
                     continue
                 if experiment.interrupted:
                     break
                 self._tell(self._completed(request, experiment), experiment)
         return experiment.handle
+
+    def _failure(self, trial: Trial) -> str:
+        """Return what to show of a failed trial, with the traceback where no earlier one had the same."""
+        assert trial.error is not None
+        known = trial.error.traceback in self._shown
+        self._shown.add(trial.error.traceback)
+        return error_text(trial.error, trial.id, known=known)
 
     def _validated(self, request: int, experiment: LocalExperiment, batch: int, metrics: Mapping[str, float]) -> bool:
         """Tell the searcher of a validation of a trial that trains; return whether the trial is to end early."""

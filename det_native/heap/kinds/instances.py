@@ -279,9 +279,14 @@ def fill_container(container: Any, state: Any) -> None:
 
 
 def with_attributes(kind: Kind) -> Callable[[type], Kind]:
-    """Return what chooses between a kind and one that has a class's attributes, too."""
+    """Return what chooses between a kind and one that has a class's attributes, too, and of the user's the class."""
     own = ("builtins", "collections", "array")
-    return lambda cls: Composite(kind) if has_attributes(cls) and cls.__module__ not in own else kind
+
+    def kind_of_class(cls: type) -> Kind:
+        has_more = has_attributes(cls) or is_users(cls)
+        return Composite(kind) if has_more and cls.__module__ not in own else kind
+
+    return kind_of_class
 
 
 class _Shallow(pickle.Pickler):

@@ -213,7 +213,7 @@ class MemoryKind(Kind):
         numbers = _whole(obj).view(holder.dtype).cpu() if obj.nbytes() % holder.element_size() == 0 else None
         if numbers is not None and holder.dtype is torch.bfloat16:
             numbers = numbers.float()
-        return None if numbers is None else numbers.numpy()
+        return None if numbers is None else array_of(numbers)
 
     @_by_pytorch
     def seen_by(self, obj: Any, holder: Any) -> Any:
@@ -221,7 +221,7 @@ class MemoryKind(Kind):
         if not issubclass(type(holder), torch.Tensor) or holder.nbytes >= obj.nbytes():
             return None
         part = holder.detach().resolve_conj().resolve_neg().cpu()
-        return (part.float() if part.dtype is torch.bfloat16 else part).numpy()
+        return array_of(part.float() if part.dtype is torch.bfloat16 else part)
 
     def content(self, obj: Any, before: Any, now: Any) -> Any:
         return changed_blocks(_bytes(obj), before[1] if before and before[0] == now[0] else (), now[1])
@@ -247,7 +247,14 @@ def _whole(memory: Any) -> Any:
 
 
 def _bytes(memory: Any) -> Any:
-    return _whole(memory).cpu().numpy()
+    return array_of(_whole(memory).cpu())
+
+
+def array_of(tensor: Any) -> Any:
+    """Return the numbers of a tensor where they are, to read; after ``numpy()`` its memory could not be resized."""
+    import numpy
+
+    return numpy.from_dlpack(tensor)
 
 
 def _tensor_of(data: bytes) -> Any:

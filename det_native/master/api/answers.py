@@ -45,8 +45,14 @@ async def the_shared(request: Request) -> SharedAnswers:
     return shared
 
 
+async def is_of_page(request: Request) -> bool:
+    """Return whether the request came with the session of a browser, which opens less than the token."""
+    return "session" in request.scope["state"]
+
+
 TheService = Annotated[Service, Depends(the_service)]
 TheOwner = Annotated[str, Depends(the_owner)]
+OfPage = Annotated[bool, Depends(is_of_page)]
 TheShared = Annotated[SharedAnswers, Depends(the_shared)]
 
 

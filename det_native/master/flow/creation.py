@@ -105,7 +105,7 @@ def create(
             forked_from=None if forked is None else forked.experiment_id,
         )
         experiment_id = experiments.create(transaction, new)
-        uses = {each.checkpoint for each in bundle.program.earlier} | ({source.uuid} if source else set())
+        uses = bundle.program.earlier_checkpoints | ({source.uuid} if source else set())
         checkpoints.note_uses(transaction, experiment_id, uses)
         return tell_experiment(transaction, experiment_id), True
 

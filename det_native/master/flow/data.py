@@ -27,9 +27,10 @@ def create(database: Database, data: DataStore, body: DataSetCreate) -> DataSetI
     except NotFoundError:
         before = set()
     created = data.create(body)
-    if before:
-        data.drop(before - {sha256 for _, read in _read_by(database) for sha256 in read})
-    return created
+    gone = before - {file.sha256 for file in body.files}
+    if gone:
+        data.drop(gone - {sha256 for _, read in _read_by(database) for sha256 in read})
+    return created.model_copy(update={"gone": len(gone)})
 
 
 def remove(database: Database, data: DataStore, name: str) -> None:

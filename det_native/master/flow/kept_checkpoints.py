@@ -74,7 +74,8 @@ def delete(context: Context, owner: str, uuid: str) -> rest.Checkpoint:
                 last = sorted(complete, key=lambda one: (one.batch, one.created))[-LAST_WHILE_RUNNING:]
                 needed = {one.uuid for one in last} | of_starting_runs(connection, complete)
                 if uuid in needed:
-                    reason = f"trial {known.trial_id} goes on, and may have to continue from it; end it first"
+                    trial = trials.name_of(connection, known.trial_id)
+                    reason = f"trial {trial} goes on, and may have to continue from it; end it first"
             if reason:
                 raise RequestError(409, f"Checkpoint {uuid} cannot be deleted: {reason}.")
             checkpoints.set_deleted(transaction, [uuid])

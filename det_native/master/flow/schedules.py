@@ -7,6 +7,7 @@ if that is soon enough (:data:`GRACE`); else it is left out, which the schedule 
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -29,7 +30,26 @@ _LATE = timedelta(minutes=1)
 _LONGEST_SLEEP = 30.0
 _AGAIN_SECONDS = 10.0
 
+_DAY_NAMES = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_DAYS = re.compile(r"([0-7])(?:-([0-7]))?(?:/([1-7]))?")
+
 Clock = Callable[[], datetime]
+
+
+def _with_named_days(line: str) -> str:
+    """Return a line of cron with days of the week by name: cron counts from Sunday, APScheduler from Monday."""
+    *fields, days = line.split()
+    named = []
+    for part in days.split(","):
+        match = _DAYS.fullmatch(part)
+        if match is None:
+            named.append(part)
+            continue
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first:
+            raise ValueError(f"the days {part} end before they begin")
+        named += [_DAY_NAMES[day % 7] for day in range(first, last + 1, int(match[3] or 1))]
+    return " ".join([*fields, ",".join(named)])
 
 
 class Runs(Protocol):
@@ -72,7 +92,7 @@ def next_time(timing: Timing, after: datetime, created: datetime) -> datetime | 
         trigger = IntervalTrigger(seconds=int(interval.total_seconds()), start_date=created + interval, timezone=UTC)
     else:
         try:
-            trigger = CronTrigger.from_crontab(timing.every, timezone=zone)
+            trigger = CronTrigger.from_crontab(_with_named_days(timing.every), timezone=zone)
         except ValueError as error:
             raise ArgumentError(
                 f'every: {timing.every!r} is no line of cron ({error}): five fields, such as "0 3 * * *" for each '

@@ -106,7 +106,9 @@ class Scheduling:
             self._want(missing_slots(pending, running, machines))
         self._stalled = self._runs.waits()
         self._waits_now = {**self._stalled, **waiting, **after}
-        self.taken = {slot: run for run in self._runs.active.values() for slot in run.slots}
+        # Of a cluster that does not answer nobody hears that processes are gone whose trials have said their end.
+        active = [run for run in self._runs.active.values() if not (trouble and run.linger_until != float("inf"))]
+        self.taken = {slot: run for run in active for slot in run.slots}
         self.tell()
 
     def _want(self, missing: list[SlotsWanted]) -> None:

@@ -90,10 +90,11 @@ def check_earlier(connection: Connection, program: Program, owner: str) -> None:
     CheckpointNotFoundError
         If it is gone.
     """
-    for earlier in program.earlier:
-        if checkpoints.get(connection, earlier.checkpoint, owner).state is not CheckpointState.COMPLETED:
+    for uuid in sorted(program.earlier_checkpoints):
+        found = checkpoints.get(connection, uuid, owner)
+        if found.state is not CheckpointState.COMPLETED:
             raise CheckpointNotFoundError(
-                f"Checkpoint {earlier.checkpoint} of experiment {earlier.experiment_id}, from which this training goes "
+                f"Checkpoint {uuid} of experiment {found.experiment_id}, from which this training goes "
                 "on, has been deleted: checkpoint_storage of its configuration says how many are kept."
             )
 
@@ -101,7 +102,7 @@ def check_earlier(connection: Connection, program: Program, owner: str) -> None:
 def earlier_of(context: Context, program: Program) -> dict[str, WarmStartSource]:
     """Return where the checkpoints lie that earlier training calls of a program have made, by uuid."""
     sources = {}
-    for uuid in {earlier.checkpoint for earlier in program.earlier}:
+    for uuid in program.earlier_checkpoints:
         with context.database.read() as connection:
             source = checkpoints.get(connection, uuid)
             experiment = experiments.get(connection, source.experiment_id)

@@ -18,6 +18,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 
 from det_native.errors import MasterError, MasterStartError, MissingDependencyError, StorageError
 from det_native.master.store import encoding, migrate
+from det_native.master.store.address import described
 from det_native.master.store.lease import Lease
 from det_native.master.store.pyramid import Tails
 from det_native.schema.rest import Event
@@ -107,7 +108,14 @@ class Database:
         self.on_fault: Callable[[], None] = lambda: None
         self._engine = _engine(self.url)
         self._lease = Lease(self.url, self._engine)
-        self._lease.acquire()
+        try:
+            self._lease.acquire()
+        except OperationalError as error:  # of a server: that of a file asks the file system
+            self._engine.dispose()
+            raise MasterStartError(
+                f"The database {described(self.url)} cannot be opened: {_reason(error)}. Start its server, or correct "
+                "DET_DATABASE, then start the master again."
+            ) from None
         try:
             if self.file is not None:
                 backups.check(self.file)
@@ -205,9 +213,7 @@ class Database:
 
     def _note_fault_of(self, error: DBAPIError) -> None:
         words = str(error.orig).strip().splitlines()
-        self.note_fault(
-            words[0] if words else "", server="" if self.dialect == "sqlite" else self.url.render_as_string()
-        )
+        self.note_fault(words[0] if words else "", server="" if self.dialect == "sqlite" else described(self.url))
 
     def note_fault(self, what: str, server: str = "") -> None:
         """Note that nothing can be stored; the first word of it counts, until :meth:`try_to_write` succeeds."""
@@ -274,6 +280,13 @@ class Database:
             raise DamagedDatabaseError(self._damage) from error
 
 
+def _reason(error: DBAPIError) -> str:
+    """Return why a server has not let the master in: of several lines, the last one that says something."""
+    lines = [line.strip() for line in str(error.orig).splitlines() if line.strip()]
+    said = [line for line in lines if "failed:" in line or "FATAL" in line] or lines or ["it does not answer"]
+    return said[-1].removeprefix("connection failed: ").rstrip(".")
+
+
 def is_disk_full(error: BaseException) -> bool:
     """Whether a write failed because the disk is full."""
     if isinstance(error, DBAPIError) and error.orig is not None:
@@ -314,7 +327,7 @@ def _engine(url: URL) -> Engine:
         return create_engine(url, pool_pre_ping=True, isolation_level="REPEATABLE READ", **options)
     except ModuleNotFoundError as error:
         raise MissingDependencyError(
-            f"The database {url.render_as_string()} needs {error.name}: pip install 'det-native[postgres]'."
+            f"The database {described(url)} needs {error.name}: pip install 'det-native[postgres]'."
         ) from error
 
 

@@ -11,6 +11,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
 from det_native.errors import MasterStartError
+from det_native.master.store.address import described
 
 # Any fixed number will do; it names the lock within the database.
 ADVISORY_LOCK = 0x6465746E
@@ -37,7 +38,7 @@ class Lease:
         taken = self._lock_file() if self._url.get_backend_name() == "sqlite" else self._lock_advisory()
         if not taken:
             raise MasterStartError(
-                f"Another master already uses the database {self._url.render_as_string()}. "
+                f"Another master already uses the database {described(self._url)}. "
                 "Use that one, or stop it with `det down` first."
             )
 

@@ -71,8 +71,8 @@ def read(
     begun = select(runs.c.number, runs.c.start_batch).where(runs.c.trial_id == trial_id).order_by(runs.c.number)
     starts = [(row.number, row.start_batch) for row in connection.execute(begun)]
     query = select(table).where(table.c.trial_id == trial_id).order_by(table.c.id)
-    if kind is not None:
-        query = query.where(table.c.kind == kind.value)
+    output = MediaKind.OUTPUT.value
+    query = query.where(table.c.kind != output if kind is None else table.c.kind == kind.value)
     if name is not None:
         query = query.where(table.c.name == name)
     if len(starts) < 2:  # all are shown: the database leaves out what is not asked for

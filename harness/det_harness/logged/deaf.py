@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 
 class DeafRecorder:
@@ -24,7 +24,16 @@ class DeafRecorder:
     def log_histogram(self, name: Any, values: Any, bins: Any = 64) -> None:
         """Keep nothing."""
 
-    def show(self, shown: Any) -> bool:
+    def printed(self, stream: Literal["stdout", "stderr"], text: str) -> None:
+        """Keep nothing: the first rank prints the same."""
+
+    def clear_output(self) -> None:
+        """Clear nothing."""
+
+    def end_output(self) -> None:
+        """End nothing."""
+
+    def show(self, shown: Any, display_id: str = "", *, update: bool = False) -> bool:
         """Keep nothing; figures and tables are shown by the first rank."""
         from det_harness.logged.pictures import is_shown
         from det_harness.logged.tables import is_frame

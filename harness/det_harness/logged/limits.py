@@ -23,6 +23,10 @@ BINS = 1_000
 NAMES = 1_000
 #: Media that wait to be written, while the training goes on.
 WAITING = 64
+#: What a training prints and shows in the cell that waits: lines and displays, their bytes, characters of a line.
+CELL_ITEMS = 10_000
+CELL_BYTES = 20_000_000
+CELL_LINE = 16_384
 #: Seconds that the training waits for a disk that does not keep up, before a medium is left out.
 WAITING_SECONDS = 10.0
 

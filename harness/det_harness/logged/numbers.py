@@ -44,7 +44,8 @@ def array_of(value: Any) -> Any:
     detach = getattr(value, "detach", None)
     if callable(detach):  # a tensor of PyTorch
         value = detach().cpu()
-        value = (value.float() if value.dtype.is_floating_point else value).numpy()
+        # Where they are, as by numpy(), after which the memory could not be resized.
+        value = np.from_dlpack(value.float() if value.dtype.is_floating_point else value)
     elif callable(getattr(value, "numpy", None)) and not isinstance(value, np.ndarray):
         value = value.numpy()
     elif isinstance(value, list | tuple) and value and callable(getattr(value[0], "detach", None)):

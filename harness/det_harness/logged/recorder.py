@@ -13,8 +13,9 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
+from det_harness.logged.cell_output import SEND_SECONDS, CellOutput, mime_data
 from det_harness.logged.events import EventFiles
 from det_harness.logged.limits import (
     MEDIA,
@@ -29,7 +30,8 @@ from det_harness.logged.limits import (
 from det_harness.logged.names import checked_name, series_name
 from det_harness.logged.numbers import number_of
 from det_native.errors import StorageError
-from det_native.schema.outputs import LoggedMedium, MediaKind
+from det_native.logged.place import only_logged
+from det_native.schema.outputs import CellItem, CellPart, LoggedMedium, MediaKind
 
 logger = logging.getLogger("det_harness")
 
@@ -79,6 +81,8 @@ class Recorder:
         Returns how many batches are done.
     tensorboard : Path, optional
         Where event files of the trial go.
+    output : CellOutput, optional
+        Takes what the training prints and shows, for the cell that waits for it.
     """
 
     def __init__(
@@ -87,11 +91,14 @@ class Recorder:
         contents: Callable[[], Contents],
         batch: Callable[[], int],
         tensorboard: Path | None = None,
+        output: CellOutput | None = None,
     ) -> None:
         self._reporter = reporter
         self._contents = contents
         self._batch = batch
         self._events = EventFiles(tensorboard)
+        self._output = output
+        self._sending = threading.Lock()
         self._process = os.getpid()
         self._lock = threading.Lock()
         self._left_out: dict[str, set[str]] = {}
@@ -103,6 +110,7 @@ class Recorder:
         self._count = self._bytes = 0
         self._queue: queue.Queue[_Waiting | None] = queue.Queue(WAITING)
         self._thread: threading.Thread | None = None
+        self._opened: Contents | None = None
 
     # -- what the user's code calls
 
@@ -128,7 +136,8 @@ class Recorder:
         """Take a picture."""
         from det_harness.logged.pictures import picture_of
 
-        with self._kept(f"log_image({name!r:.60})", "picture"):
+        name, image = _in_order(name, image)
+        with self._kept(f"log_image({_named(name)})", "picture"):
             picture = picture_of(image)
             self._add_picture(name, picture, caption)
 
@@ -136,12 +145,13 @@ class Recorder:
         """Take a table."""
         from det_harness.logged.tables import table_of
 
-        with self._kept(f"log_table({name!r:.60})", "table"):
+        name, table = _in_order(name, table)
+        with self._kept(f"log_table({_named(name)})", "table"):
             self._add_table(name, table_of(table), caption)
 
     def log_text(self, name: Any, text: Any) -> None:
         """Take a text."""
-        with self._kept(f"log_text({name!r:.60})", "text"):
+        with self._kept(f"log_text({_named(name)})", "text"):
             try:
                 whole = str(text)
             except Exception as error:
@@ -158,11 +168,12 @@ class Recorder:
         """Take values, of which a histogram is kept."""
         from det_harness.logged.tables import histogram_of
 
-        with self._kept(f"log_histogram({name!r:.60})", "histogram"):
+        name, values = _in_order(name, values)
+        with self._kept(f"log_histogram({_named(name)})", "histogram"):
             self._add(MediaKind.HISTOGRAM, name, histogram_of(values, bins), "json")
 
-    def show(self, shown: Any) -> bool:
-        """Take what a notebook would show as a picture or a table; False if it is neither."""
+    def show(self, shown: Any, display_id: str = "", *, update: bool = False) -> bool:
+        """Take what a notebook would show: as a picture or a table; else False, unless a cell waits for it."""
         from det_harness.logged.pictures import as_shown, figure_of
         from det_harness.logged.tables import is_frame, table_of
 
@@ -183,7 +194,28 @@ class Recorder:
                 title = _title(figure) if figure is not None else ""
                 name = checked_name(series_name(title)) or self._unnamed("image" if figure is None else "figure")
                 self._add_picture(name, picture, title)
+            if self._output is not None:
+                self._show_in_cell(self._output, shown, picture, CellItem(display_id=display_id, update=update))
+                return True
         return table is not None or picture is not None
+
+    def printed(self, stream: Literal["stdout", "stderr"], text: str) -> None:
+        """Take what the code prints, for the cell that waits."""
+        if self._output is not None and os.getpid() == self._process:
+            self._output.printed(stream, text)
+            self._start_thread()
+
+    def clear_output(self) -> None:
+        """Take note that the output of the cell is cleared."""
+        if self._output is not None and os.getpid() == self._process:
+            self._output.clear()
+
+    def end_output(self) -> None:
+        """Take nothing more for the cell that waits: the training has ended, and the program may go on."""
+        if self._output is not None and os.getpid() == self._process:
+            self._output.end()
+            self.settle()
+            self._output = None
 
     # -- for those who run the trial
 
@@ -191,10 +223,12 @@ class Recorder:
         """Wait until what was logged so far is stored and reported."""
         if self._thread is not None and os.getpid() == self._process:
             self._queue.join()
+            self._send_output()
         self._events.flush()
 
     def close(self) -> None:
         """Take nothing more, and wait until all is stored and reported."""
+        self.end_output()
         thread = self._thread
         if thread is not None and os.getpid() == self._process:
             self._queue.put(None)
@@ -243,38 +277,90 @@ class Recorder:
             kind=kind,
             name=name,
             number=number,
-            sha256=hashlib.sha256(content).hexdigest(),
+            sha256=_sha256(content),
             size=len(content),
             format=format,
             caption=text,
             **size,
         )
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._store_all, name="det-media", daemon=True)
-            self._thread.start()
+        self._start_thread()
         try:
             self._queue.put(_Waiting(item, content), timeout=WAITING_SECONDS)
         except queue.Full:
             raise NotKeptError("the disk does not keep up with what is logged") from None
         self._events.medium(item, content)
 
+    def _start_thread(self) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._store_all, name="det-media", daemon=True)
+            self._thread.start()
+
     def _store_all(self) -> None:
         """The body of the thread."""
-        contents: Contents | None = None
         while True:
-            waiting = self._queue.get()
+            try:
+                waiting = self._queue.get(timeout=SEND_SECONDS)
+            except queue.Empty:
+                self._send_due()
+                continue
             try:
                 if waiting is None:
                     return
-                contents = contents or self._contents()
-                contents.put(waiting.item.sha256, waiting.content)
-                self._reporter.media([waiting.item])
-            except (StorageError, OSError) as error:
-                self._tell("unstored", f"What was logged cannot be kept, and the training goes on: {error}")
-            except Exception:
-                logger.exception("What was logged cannot be reported.")
+                self._store(waiting)
             finally:
                 self._queue.task_done()
+            self._send_due()
+
+    def _store(self, waiting: _Waiting) -> None:
+        try:
+            if self._opened is None:
+                self._opened = self._contents()
+            self._opened.put(waiting.item.sha256, waiting.content)
+            self._reporter.media([waiting.item])
+        except (StorageError, OSError) as error:
+            self._tell("unstored", f"What was logged cannot be kept, and the training goes on: {error}")
+        except Exception:
+            logger.exception("What was logged cannot be reported.")
+
+    # -- for the cell that waits
+
+    def _show_in_cell(self, output: CellOutput, shown: Any, picture: Any, item: CellItem) -> None:
+        if picture is not None:
+            item.data, item.picture = {"text/plain": repr(shown)[:_CAPTION]}, _sha256(picture.content)
+            output.show(item, len(picture.content))
+        else:
+            from det_harness.logged.tables import is_frame
+
+            item.data = mime_data(shown)
+            output.show(item, len(item.model_dump_json()))
+            if not is_frame(shown):  # the log has it as a line
+                with only_logged():
+                    print(repr(shown))
+
+    def _send_due(self) -> None:
+        output = self._output
+        # Pictures go before the part that shows them.
+        if output is not None and output.is_due and self._queue.empty():
+            self._send_output()
+
+    def _send_output(self) -> None:
+        output = self._output
+        if output is None:
+            return
+        with self._sending:
+            first, items = output.take()
+            if not items:
+                return
+            content = CellPart(items=items).model_dump_json(exclude_defaults=True).encode()
+            item = LoggedMedium(
+                batch=self._batch(),
+                kind=MediaKind.OUTPUT,
+                name=str(first),
+                sha256=_sha256(content),
+                size=len(content),
+                format="json",
+            )
+            self._store(_Waiting(item, content))
 
     # -- names and sentences
 
@@ -308,9 +394,9 @@ class Recorder:
         return name
 
     def _known_name(self, given: Any, what: str) -> str:
-        name = checked_name(given)
+        name = "" if getattr(given, "ndim", 0) else checked_name(given)
         if not name:
-            self._tell("no name", f"{what} has the name {given!r:.60}, which is none, and is left out.")
+            self._tell("no name", f"{what} has the name {_named(given)}, which is none, and is left out.")
         elif name != given:
             self._tell("odd name", f"{what} has the name {given!r:.60}; it is kept as {name!r:.60}.")
         return name
@@ -373,6 +459,21 @@ class _Kept:
             logger.warning("%s is left out, and the training goes on.", self._call, exc_info=error)
             return True
         return False
+
+
+def _in_order(name: Any, content: Any) -> tuple[Any, Any]:
+    """Return a name and what has it, also where a caller has turned them round."""
+    turned = isinstance(content, str) and not isinstance(name, str | int | float | None)
+    return (content, name) if turned else (name, content)
+
+
+def _named(name: Any) -> str:
+    """Return a name as it was given; what can be none by its type, since it may be a picture."""
+    return f"{name!r:.60}" if isinstance(name, str | int | float | None) else f"a {type(name).__name__}"
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def _title(figure: Any) -> str:

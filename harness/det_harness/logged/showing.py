@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.abc import Loader, MetaPathFinder
@@ -40,36 +41,56 @@ class Handle:
 
     def display(self, shown: Any, **options: Any) -> None:
         """Show an object."""
-        display(shown)
+        display(shown, display_id=self.display_id)
 
     def update(self, shown: Any, **options: Any) -> None:
         """Show another object in its place."""
-        display(shown)
+        update_display(shown, display_id=self.display_id)
 
 
-def display(*objects: Any, display_id: Any = None, **options: Any) -> Handle | None:
+def display(*objects: Any, display_id: Any = None, update: bool = False, **options: Any) -> Handle | None:
     """Keep what can be shown as a picture or a table; print the rest, as IPython does where nothing shows."""
     taker = taker_or_none()
+    name = "" if display_id is None else uuid.uuid4().hex if display_id is True else str(display_id)
     for shown in objects:
-        if taker is None or not taker.show(shown):
+        if taker is None or not taker.show(shown, name, update=update):
             print(repr(shown))
-    return None if display_id is None else Handle(display_id)
+    return Handle(name) if name else None
+
+
+def update_display(shown: Any, *, display_id: Any, **options: Any) -> None:
+    """Show an object in the place of another."""
+    display(shown, display_id=display_id, update=True)
+
+
+def clear_output(wait: bool = False) -> None:
+    """Clear the output of the cell that waits, once there is more to show."""
+    if (taker := taker_or_none()) is not None:
+        taker.clear_output()
+
+
+_OURS = (display, update_display, clear_output)
 
 
 @contextmanager
 def ipythons_display() -> Iterator[None]:
-    """Have ``IPython.display.display`` be :func:`display` in the block, also where it is imported in it."""
+    """Have ``IPython.display.display`` and its like be ours in the block, also where they are imported in it."""
     finder = _Finder()
-    before = {name: vars(module)["display"] for name in (_DEFINED_IN, _IMPORTED_FROM) if (module := _loaded(name))}
-    for name in before:
-        sys.modules[name].display = display  # type: ignore[attr-defined]
+    loaded = [module for name in (_DEFINED_IN, _IMPORTED_FROM) if (module := _loaded(name))]
+    before = [(module, {ours.__name__: vars(module).get(ours.__name__) for ours in _OURS}) for module in loaded]
+    for module in loaded:
+        _replace(module)
     sys.meta_path.insert(0, finder)
     try:
         yield
     finally:
         sys.meta_path.remove(finder)
-        for name, function in before.items():
-            sys.modules[name].display = function  # type: ignore[attr-defined]
+        for module, functions in before:
+            vars(module).update(functions)
+
+
+def _replace(module: ModuleType) -> None:
+    vars(module).update({ours.__name__: ours for ours in _OURS})
 
 
 def _loaded(name: str) -> ModuleType | None:
@@ -103,6 +124,6 @@ class _Loader(Loader):
         return self._loader.create_module(spec)  # type: ignore[no-any-return]
 
     def exec_module(self, module: ModuleType) -> None:
-        """Run the module, and replace its function."""
+        """Run the module, and replace its functions."""
         self._loader.exec_module(module)
-        module.display = display  # type: ignore[attr-defined]
+        _replace(module)

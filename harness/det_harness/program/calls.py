@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from det_native.callsite import Position, calling_position
 from det_native.errors import TrialDefinitionError
-from det_native.schema.manifests import CallSite, EarlierTraining, Program
+from det_native.schema.manifests import CallSite, EarlierAnswers, EarlierTraining, Program
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,13 @@ class ProgramSource:
         return None
 
 
+class EarlierCall(NamedTuple):
+    """What is known of a training call that is not the recorded one: its weights, and what was asked of it."""
+
+    training: EarlierTraining | None = None
+    answers: EarlierAnswers | None = None
+
+
 class CallMatcher:
     """Tells the recorded training call, and the ``init()`` that it belongs to, from others of the same program.
 
@@ -103,7 +111,7 @@ class CallMatcher:
         Whether the recorded call was reached; set by the host.
     goes_on : bool
         Whether the program runs on after it; set by the host.
-    earlier : EarlierTraining or None
+    earlier : EarlierCall
         What is known of the last training call, if it is none to be recorded.
     init_reached : bool
         Whether the recorded ``init()`` was called.
@@ -122,7 +130,7 @@ class CallMatcher:
         self.last_place = "an unknown place"
         self.taken = False
         self.goes_on = False
-        self.earlier: EarlierTraining | None = None
+        self.earlier = EarlierCall()
         self.at_init: Callable[[], None] = lambda: None
 
     @property
@@ -148,7 +156,7 @@ class CallMatcher:
         TrialDefinitionError
             If it is, but the ``init()`` that it belongs to was not reached: its hyperparameters would be others.
         """
-        position, self.earlier = calling_position(self.source.resolve), None
+        position, self.earlier = calling_position(self.source.resolve), EarlierCall()
         if position is None:
             return self._call is None
         times = self._count(kind, position)
@@ -157,8 +165,15 @@ class CallMatcher:
             return True
         recorded = kind == self._call.kind and self._is_at(self._call, position, times)
         if not recorded:
-            known = (one for one in self.source.program.earlier if one.site.kind == kind)
-            self.earlier = next((one for one in known if self._is_at(one.site, position, times)), None)
+
+            def is_here(site: CallSite) -> bool:
+                return site.kind == kind and self._is_at(site, position, times)
+
+            trainings, answers = self.source.program.earlier, self.source.program.answers
+            self.earlier = EarlierCall(
+                next((each for each in trainings if is_here(each.site)), None),
+                next((each for each in answers if is_here(each.site)), None),
+            )
         if recorded and self._init is not None and not self.init_reached:
             raise TrialDefinitionError(
                 f"The program reached its training call, in {self.last_place}, without the init() that it belongs to: "

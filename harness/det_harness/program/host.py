@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from det_harness.frameworks.base import harness_for
-from det_harness.program.calls import CallMatcher
+from det_harness.program.calls import CallMatcher, EarlierCall
 from det_harness.program.earlier import Files, HostOfCalls, OtherCalls
 from det_harness.program.inputs import InputCheck
 from det_harness.program.made_up import MadeUpValues
@@ -22,7 +22,6 @@ from det_native.callsite import came_through
 from det_native.errors import CheckpointError, TrialDefinitionError
 from det_native.logged.place import taken_by
 from det_native.schema.environment import TrialEnvironment
-from det_native.schema.manifests import EarlierTraining
 
 logger = logging.getLogger("det_harness")
 
@@ -94,6 +93,7 @@ class WorkerHost(HostOfCalls):
             self._prepare(payload)
             self._take_what_is_logged()
             self.outcome = self._controller(payload).run()
+            self._end_output()
         except SystemExit as error:
             self.failure = TrialDefinitionError(
                 f"sys.exit({error.code!r}) was called during the training. To fail the trial, raise an exception; to "
@@ -152,7 +152,7 @@ class WorkerHost(HostOfCalls):
     def _is_compared(self) -> bool:
         return self._check is not None and (self._check.is_exact or not self._calls.init_reached)
 
-    def _other(self, payload: Any, earlier: EarlierTraining | None) -> Any:
+    def _other(self, payload: Any, earlier: EarlierCall) -> Any:
         try:
             return self._others.result(payload, earlier)
         except CheckpointError as error:
@@ -167,6 +167,8 @@ class WorkerHost(HostOfCalls):
             self._before_training()
             if self._check is not None:
                 self._check.compare(payload)
+            if isinstance(payload, type):
+                self._others.check_class(payload)
         harness = harness_for(payload)
         if harness.begins_with_seed(payload):
             rng.seed_all(self.environment.trial_seed)
@@ -177,6 +179,11 @@ class WorkerHost(HostOfCalls):
         """Have what is logged kept from here on: until the program ends, which it may do after its training."""
         self._logging.enter_context(taken_by(self._services.recorder))
 
+    def _end_output(self) -> None:
+        """Have the cell that waits show nothing of what the program does after its training: it does that itself."""
+        if self._services.recorder is not None:
+            self._services.recorder.end_output()
+
     def _batches(self, payload: Any) -> Generator[Any, None, None]:
         assert self._loop is not None
         try:
@@ -184,7 +191,9 @@ class WorkerHost(HostOfCalls):
             self._take_what_is_logged()
             self._loop.controller = controller = harness_for(payload).loop(payload, self._services)
             yield from controller.batches()
+            self._end_output()
         except GeneratorExit:
+            self._end_output()
             self.outcome = controller.outcome
             raise
         except BaseException as error:

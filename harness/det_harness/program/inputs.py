@@ -17,7 +17,7 @@ from det_native.heap.slots import Slot
 from det_native.heap.values import unpack_whole
 from det_native.schema.job import TrialJob
 from det_native.schema.manifests import Program
-from det_native.schema.proof import CallProof
+from det_native.schema.proof import DIFFERS, CallProof
 from det_native.schema.rest import CaptureRow
 from det_native.schema.sampling import trial_seeds
 
@@ -27,7 +27,6 @@ _MOST_LINES = 12
 
 _HEADLINE = "Inputs of the training call differ from the notebook:"
 _PUT_RIGHT = "notebook's value"
-_DIFFERS = "differs"
 
 
 def has_notebooks_seed(job: TrialJob) -> bool:
@@ -143,7 +142,7 @@ class InputCheck:
         rows = [self._put_right_row(difference, job) for difference in right]
         decisive = [difference for difference in wrong if difference.is_decisive and self.is_exact and self._fresh]
         if self.is_exact:
-            rows += [self._row(each, _DIFFERS, each.text) for each in wrong if each not in decisive]
+            rows += [self._row(each, DIFFERS, each.text) for each in wrong if each not in decisive]
         for row in rows:
             logger.log(logging.INFO if row.how == _PUT_RIGHT else logging.WARNING, "%s: %s.", row.what, row.note)
         if rows:
@@ -164,7 +163,7 @@ class InputCheck:
         text = "\n".join([_HEADLINE, *lines])
         if self._mode == "warn":
             logger.warning("%s", text)
-            self._add_rows([self._row(difference, _DIFFERS, difference.text) for difference in found])
+            self._add_rows([self._row(difference, DIFFERS, difference.text) for difference in found])
             return
         raise InputDiffersError(text, advice(found, self._program))
 

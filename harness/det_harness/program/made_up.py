@@ -67,7 +67,7 @@ class MadeUpValues:
             f"{what.format(f'`{name}`' if name else 'a result')}. It comes of the training call in {call}, which does "
             "not train in this run."
         )
-        remedy = self._remedy(name)
+        remedy = self.remedy(name)
         if self._training or not self._is_compared():
             self._error = TrialDefinitionError(f"{text} {remedy[0].upper()}{remedy[1:]}")
             raise self._error
@@ -107,7 +107,8 @@ class MadeUpValues:
         statements = (node for node in ast.walk(tree) if isinstance(node, ast.Expr))
         return any(node.lineno <= line <= (node.end_lineno or node.lineno) for node in statements)
 
-    def _remedy(self, name: str) -> str:
+    def remedy(self, name: str) -> str:
+        """Return what to do about a result, or what is made of one, that has this name."""
         if self._source.program.kind == "script":
             return "make it a hyperparameter, or an argument of a script that has this training only."
         if name:

@@ -9,6 +9,7 @@ from types import FrameType, TracebackType
 
 from det_harness.program.calls import ProgramSource, Unit
 from det_harness.program.null_handle import result_advice
+from det_native.heap.unknown_argument import argument_advice
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.own_message import is_out_of_memory, memory_advice, own_message, with_advice
 from det_native.schema.rest import UserErrorInfo
@@ -52,12 +53,13 @@ def describe(error: BaseException, source: ProgramSource, batch: int = 0) -> Use
 def advised(info: UserErrorInfo, error: BaseException, environment: TrialEnvironment) -> UserErrorInfo:
     """Return the description of an exception with what to do about it, where that can be said.
 
-    That is where memory ran out, or a result of another training call was used, which does not train in this run.
+    That is where memory ran out, a library does not take an argument, or a result of another training call was used,
+    which does not train in this run.
     """
     if is_out_of_memory(error):
         advice: str | None = memory_advice(environment.batch_size, environment.slots)
     else:
-        advice = result_advice(error)
+        advice = argument_advice(error) or result_advice(error)
     if advice is None:
         return info
     message = with_advice(info.message, advice)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any, cast
 
@@ -13,10 +14,10 @@ from det_harness.program.calls import ProgramSource
 from det_harness.ranks import horovod_group
 from det_harness.ranks.communicator import Communicator, OneProcess, lost
 from det_harness.ranks.deadlock import LONG_SECONDS, DeadlockDetection
-from det_harness.ranks.horovod_communicator import Library
 from det_harness.ranks.meeting import MEETING_SECONDS, Listening, Meeting
 from det_harness.ranks.network import Network, listener, network_of, torch_in
 from det_harness.ranks.reach import reach_all, reach_first
+from det_harness.ranks.ring_meeting import joined_in_ring
 from det_harness.ranks.torch_communicator import COLLECTIVE_TIMEOUT, TorchCommunicator
 from det_native.errors import RankLostError, UnsupportedFeatureError
 from det_native.frameworks import get_framework, known_frameworks
@@ -75,9 +76,14 @@ def joined(
             f"resources.slots_per_trial: {gang.size} works for {titles}; for {framework} it comes with a later version."
         )
     if "torch" not in described.gradient_means:
-        library = cast(Library, described.module)
-        with horovod_group.joined_by_horovod(gang, library, config, deadline=deadline) as by_horovod:
-            yield by_horovod
+        library = cast(horovod_group.Library, described.module)
+        _choose_gpu(gang)
+        horovod_group.check(config or {}, library)
+        with (
+            joined_in_ring(gang, config, deadline=deadline, long_seconds=long_seconds) as in_ring,
+            horovod_group.horovod_joined(gang, in_ring, config or {}, library, deadline=deadline),
+        ):
+            yield in_ring
         return
     import torch
     import torch.distributed as distributed
@@ -99,7 +105,7 @@ def joined(
         try:
             deadlocks = DeadlockDetection(store, gang.rank, gang.size, source, long_seconds)
             communicator = TorchCommunicator(gang.rank, gang.size, secret, deadlocks)
-            with _horovod(gang, network, communicator, config or {}, deadline):
+            with horovod_group.horovod_joined(gang, communicator, config or {}, deadline=deadline):
                 yield communicator
                 # Whoever leaves first closes connections over which another may still be reading.
                 communicator.barrier()
@@ -128,12 +134,12 @@ def _backend(store: Any, gang: Gang) -> str:
     return "cpu:gloo,cuda:gloo"
 
 
-def _horovod(
-    gang: Gang, network: Network, communicator: Communicator, config: Mapping[str, Any], deadline: float
-) -> AbstractContextManager[None]:
-    if not horovod_group.is_asked_for(config):
-        return nullcontext()
-    return horovod_group.horovod_joined(gang, communicator, config, network=network, deadline=deadline)
+def _choose_gpu(gang: Gang) -> None:
+    """Have TensorFlow see one GPU, before it takes the memory of all: that of this slot."""
+    config: Any = importlib.import_module("tensorflow").config
+    gpus = config.list_physical_devices("GPU")
+    if len(gpus) > 1:
+        config.set_visible_devices(gpus[gang.local_rank % len(gpus)], "GPU")
 
 
 def _meet(gang: Gang, network: Network, deadline: float) -> tuple[Any, bytes]:

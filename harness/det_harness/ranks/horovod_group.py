@@ -11,19 +11,20 @@ import ipaddress
 import os
 import socket
 import socketserver
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, Literal
 
 from det_harness.ranks.communicator import Communicator
-from det_harness.ranks.horovod_communicator import HorovodCommunicator, Library, arrays_of
-from det_harness.ranks.meeting import MEETING_SECONDS, Listening, Meeting, variables
+from det_harness.ranks.meeting import Listening, variables
 from det_harness.ranks.network import Network, network_of
-from det_harness.ranks.reach import reach_first
 from det_native.errors import UnreachableError, UnsupportedFeatureError
 from det_native.frameworks import has_horovod, missing_horovod
 from det_native.schema.job import Gang
+
+Library = Literal["torch", "tensorflow"]
 
 _POLL_SECONDS = 0.02
 _MEGABYTE = 1 << 20
@@ -34,7 +35,7 @@ def is_asked_for(config: Mapping[str, Any]) -> bool:
     return (config.get("distributed") or {}).get("backend") == "horovod"
 
 
-def check(config: Mapping[str, Any]) -> None:
+def check(config: Mapping[str, Any], library: Library = "torch") -> None:
     """Refuse, before the processes of a trial meet, a configuration that Horovod is not there for.
 
     Whoever left later would keep others waiting, which would say so instead.
@@ -42,19 +43,27 @@ def check(config: Mapping[str, Any]) -> None:
     Raises
     ------
     MissingDependencyError
-        If Horovod is wanted, and not installed or not built for PyTorch.
+        If Horovod is wanted, and not installed or not built for the framework.
     UnsupportedFeatureError
         On GPUs, if it was built without NCCL.
     """
     if is_asked_for(config):
-        _library("torch")
+        _library(library)
 
 
 @contextmanager
 def horovod_joined(
-    gang: Gang, communicator: Communicator, config: Mapping[str, Any], *, network: Network, deadline: float
+    gang: Gang,
+    communicator: Communicator,
+    config: Mapping[str, Any],
+    library: Library = "torch",
+    *,
+    deadline: float,
 ) -> Iterator[None]:
-    """Have Horovod connect the processes of a trial for the block.
+    """Have Horovod connect the processes of a trial for the block, if it is wanted.
+
+    It is where the configuration asks for it; for TensorFlow also where it exchanges between GPUs on every rank, which
+    nothing else does there.
 
     Parameters
     ----------
@@ -63,40 +72,10 @@ def horovod_joined(
         Of the same processes.
     config : mapping
         The experiment configuration; ``optimizations`` tunes Horovod.
-    network : Network
-        Its connections are made there.
-    deadline : float
-        Seconds in which every process has to have begun; Horovod ends a process that waits longer for another.
-
-    Raises
-    ------
-    MissingDependencyError
-        If Horovod is not installed, or was not built for PyTorch.
-    UnsupportedFeatureError
-        On GPUs, if it was built without NCCL.
-    RankLostError
-        If another process is gone.
-    """
-    with _started(gang, config, "torch", communicator.broadcast_object, communicator.barrier, network, deadline):
-        yield
-
-
-@contextmanager
-def joined_by_horovod(
-    gang: Gang, library: Library, config: Mapping[str, Any] | None = None, *, deadline: float = MEETING_SECONDS
-) -> Iterator[HorovodCommunicator]:
-    """Have nothing but Horovod connect the processes of a trial for the block; gives what connects them.
-
-    Parameters
-    ----------
-    gang : Gang
-        Of several processes.
     library : {"torch", "tensorflow"}
         Which part of Horovod is used; the other framework is not imported.
-    config : mapping, optional
-        The experiment configuration.
     deadline : float
-        Seconds to wait for the others.
+        Seconds in which every process has to have begun; Horovod ends a process that waits longer for another.
 
     Raises
     ------
@@ -104,30 +83,16 @@ def joined_by_horovod(
         If Horovod is not installed, or was not built for the framework.
     UnsupportedFeatureError
         On GPUs, if it was built without NCCL.
-    UnreachableError
-        If machines of the trial do not reach each other.
     RankLostError
-        If another process does not come, or has gone before the end of the block.
+        If another process is gone.
     """
-    if library == "tensorflow":
-        _choose_gpu(gang)
-    _library(library)
+    quicker = library == "tensorflow" and all(communicator.all_gather_object(_is_quicker(library)))
+    if not is_asked_for(config) and not quicker:
+        yield
+        return
     network = network_of(gang, config)
-    meeting = Meeting(gang, deadline)
-    arrays = arrays_of(library)
-
-    def all_here() -> None:
-        HorovodCommunicator(arrays, gang.rank, gang.size, meeting.secret, "det_native.all_here").barrier()
-
-    def met(listening: Listening | None) -> Listening:
-        first = meeting.share(listening)
-        reach_first(gang, first.host, first.port, meeting.end)
-        return first
-
-    with _started(gang, config or {}, library, met, all_here, network, deadline):
-        communicator = HorovodCommunicator(arrays, gang.rank, gang.size, meeting.secret)
-        yield communicator
-        communicator.barrier()  # whoever leaves first closes connections over which another may still be reading
+    with _started(gang, config, library, communicator, network, deadline):
+        yield
 
 
 @contextmanager
@@ -135,15 +100,11 @@ def _started(
     gang: Gang,
     config: Mapping[str, Any],
     library: Library,
-    announce: Callable[[Listening | None], Listening],
-    all_here: Callable[[], None],
+    communicator: Communicator,
     network: Network,
     deadline: float,
 ) -> Iterator[None]:
-    """Start Horovod for the block.
-
-    `announce` gives every rank where rank 0 listens, and `all_here` returns once all have begun.
-    """
+    """Start Horovod for the block."""
     horovod = _library(library)
     if ":" in network.address:
         raise UnsupportedFeatureError(
@@ -161,14 +122,14 @@ def _started(
         "HOROVOD_GLOO_TIMEOUT_SECONDS": str(max(1, round(deadline))),
     }
     try:
-        with _meeting_place(gang.rank, network, announce) as first:
+        with _meeting_place(gang.rank, network, communicator.broadcast_object) as first:
             settings |= {
                 "HOROVOD_GLOO_RENDEZVOUS_ADDR": first.host,
                 "HOROVOD_GLOO_RENDEZVOUS_PORT": str(first.port),
             }
             with variables(settings):
                 horovod.init()
-            all_here()  # until all have begun, the meeting place is open
+            communicator.barrier()  # until all have begun, the meeting place is open
         yield
     finally:
         horovod.shutdown()
@@ -187,12 +148,16 @@ def _library(name: Library) -> Any:
     return library
 
 
-def _choose_gpu(gang: Gang) -> None:
-    """Have TensorFlow see one GPU, before it takes the memory of all: that of this slot."""
-    config: Any = importlib.import_module("tensorflow").config
-    gpus = config.list_physical_devices("GPU")
-    if len(gpus) > 1:
-        config.set_visible_devices(gpus[gang.local_rank % len(gpus)], "GPU")
+def is_started(library: Library) -> bool:
+    """Whether gradients travel by Horovod in this process."""
+    module: Any = sys.modules.get(f"horovod.{library}")
+    return module is not None and bool(module.is_initialized())
+
+
+def _is_quicker(library: Library) -> bool:
+    if not _on_gpus(library) or not has_horovod(library):
+        return False
+    return bool(importlib.import_module(f"horovod.{library}").nccl_built())
 
 
 def _on_gpus(name: Library) -> bool:

@@ -55,7 +55,7 @@ def reach_first(gang: Gang, host: str, port: int, end: float) -> None:
             f"The first process of the trial, at {host}, has ended before this one had joined it. Its output says why."
         )
     if problem:
-        raise _unreachable(gang.address, host, f"port {port}: {problem}", "the first process of the trial")
+        raise unreachable(gang.address, host, f"port {port}: {problem}", "the first process of the trial")
 
 
 def reach_all(gang: Gang, network: Network, store: Any) -> None:
@@ -94,7 +94,7 @@ def reach_all(gang: Gang, network: Network, store: Any) -> None:
 def _failed(store: Any, network: Network, machine: int) -> str:
     host, port = _hear(store, "listens", machine).split()
     problem = _problem(host, int(port))
-    return str(_unreachable(network.address, host, f"port {port}: {problem}")) if problem else ""
+    return str(unreachable(network.address, host, f"port {port}: {problem}")) if problem else ""
 
 
 def _problem(host: str, port: int) -> str:
@@ -106,7 +106,7 @@ def _problem(host: str, port: int) -> str:
     return ""
 
 
-def _unreachable(own: str, host: str, why: str, who: str = "another process of the trial") -> UnreachableError:
+def unreachable(own: str, host: str, why: str, who: str = "another process of the trial") -> UnreachableError:
     return UnreachableError(f"The machine at {own} does not reach {host} ({why}), where {who} is. {_ADVICE}")
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from det_harness.logged.cell_output import CellOutput
 from det_harness.trial import after_training
 from det_harness.trial.full_disk import DiskWait, has_spare_disk, spare_folder, watched
 from det_harness.trial.publishing import Journal, Publication, Rest, Storage, disk_errors
@@ -26,6 +27,8 @@ from det_native.frameworks import get_framework
 from det_native.schema.manifests import CheckpointManifest, Framework, Sha256
 
 logger = logging.getLogger("det_harness")
+
+_OUTPUT = "printed"
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,8 @@ class TrialCheckpoints:
         Where checkpoints are noted until they are reported.
     stop : callable, optional
         Whether the training is to end: then no room on a full disk is waited for.
+    output : CellOutput, optional
+        What the training prints: a run that continues from a checkpoint counts on from there.
     """
 
     def __init__(
@@ -77,8 +82,10 @@ class TrialCheckpoints:
         on_start: Callable[[int, str], None] | None = None,
         journal: Journal | None = None,
         stop: Callable[[], bool] = lambda: False,
+        output: CellOutput | None = None,
     ) -> None:
         self._stop = stop
+        self._output = output
         self._storage = storage
         self._owner = owner
         self._reporter = reporter
@@ -211,6 +218,8 @@ class TrialCheckpoints:
             folder = Path(temporary) / "checkpoint"
             found, notice = self._fetch(folder)
             self._last = found
+            if found is not None and self._output is not None:
+                self._output.number = found.metadata.get(_OUTPUT, 0)
             if self._on_start is not None:
                 self._on_start(found.batch if found else 0, notice)
             if found is not None:
@@ -304,6 +313,7 @@ class TrialCheckpoints:
 
     def _manifest(self, uuid: str, batch: int, metadata: Mapping[str, Any] | None) -> CheckpointManifest:
         owner = self._owner
+        printed = {_OUTPUT: self._output.number} if self._output is not None and self._output.number else {}
         return CheckpointManifest(
             uuid=uuid,
             framework=owner.framework,
@@ -316,5 +326,5 @@ class TrialCheckpoints:
             bundle_id=owner.bundle_id,
             hparams=owner.hparams,
             created=datetime.now(UTC).isoformat(),
-            metadata=dict(metadata or {}),
+            metadata={**(metadata or {}), **printed},
         )

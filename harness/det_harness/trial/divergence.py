@@ -1,10 +1,11 @@
-"""Looks at the training loss that is reported: if it is NaN or infinite that is told, or the trial ends there."""
+"""Looks at the training loss, and at what trials are compared by: NaN is a warning, or the trial ends there."""
 
 from __future__ import annotations
 
 import logging
 import math
 from collections.abc import Mapping
+from typing import Any
 
 from det_harness.trial.services import PassingReporter, Reporter
 from det_native.errors import DivergedError
@@ -20,7 +21,7 @@ _LOSS = "loss"
 
 
 class LossWatch(PassingReporter):
-    """Looks at the training loss that is reported.
+    """Looks at the training loss that is reported, and at the validation metrics that trials are compared by.
 
     The loss is the metric ``loss``; where there is none of that name, the metrics whose last word is ``loss``, when all
     of them are bad in the same batch: NaN may stand for a loss that is not computed in every batch.
@@ -35,7 +36,27 @@ class LossWatch(PassingReporter):
     def __init__(self, reporter: Reporter, environment: TrialEnvironment) -> None:
         super().__init__(reporter)
         self._stops = environment.stops_at_nan
+        self._compared = {environment.metric, *environment.metrics}
         self._told = False
+
+    def compare_by(self, metric: str, *, smaller_is_better: bool) -> None:
+        """Pass on by which metric trials are compared."""
+        self._compared.add(metric)
+        self._reporter.compare_by(metric, smaller_is_better=smaller_is_better)
+
+    def validation(self, batch: int, metrics: Mapping[str, Any]) -> None:
+        """Pass on the metrics of a validation, and look at those that trials are compared by.
+
+        Raises
+        ------
+        DivergedError
+            If one is NaN, and the configuration ends such trials.
+        """
+        self._reporter.validation(batch, metrics)
+        names = (name for name, value in metrics.items() if name in self._compared and isinstance(value, float))
+        name = next((name for name in names if math.isnan(metrics[name])), None)
+        if name is not None:
+            self._tell(f"The metric '{name}' became NaN", batch)
 
     def training(self, batches: list[int], metrics: Mapping[str, list[float | None]]) -> None:
         """Pass on rows of training metrics, and look at them.
@@ -46,17 +67,18 @@ class LossWatch(PassingReporter):
             If the loss is NaN or infinite, and the configuration ends such trials.
         """
         self._reporter.training(batches, metrics)
+        found = None if self._told else _first_bad(metrics)
+        if found is not None:
+            row, name, value = found
+            self._tell(f"The {name} became {_shown(value)}", batches[row])
+
+    def _tell(self, what: str, batch: int) -> None:
         if self._told:
             return
-        found = _first_bad(metrics)
-        if found is None:
-            return
         self._told = True
-        row, name, value = found
-        what = f"The {name} became {_shown(value)}"
         if self._stops:
-            raise DivergedError(what, f". {CAUSES}", batches[row])
-        text = f"{what} at batch {batches[row]}; the training goes on (nan: warn). {CAUSES}"
+            raise DivergedError(what, f". {CAUSES}", batch)
+        text = f"{what} at batch {batch}; the training goes on (nan: warn). {CAUSES}"
         logger.warning("%s", text)
         self._reporter.warning(text)
 

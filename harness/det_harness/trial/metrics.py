@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
-from det_native.errors import DivergedError, TrialDefinitionError
+from det_native.errors import TrialDefinitionError
 from det_native.schema.metric_names import suggestion
 from det_native.schema.rest import LONGEST_NAMES, MOST_METRICS
 
@@ -103,8 +103,6 @@ def checked_validation(
     ------
     TrialDefinitionError
         If a metric that trials are compared by is missing or not one number, or there are too many metrics.
-    DivergedError
-        If a metric that trials are compared by is NaN.
     """
     check_names(metrics, batch, owner, verb)
     if searcher_metric and searcher_metric not in metrics:
@@ -125,15 +123,7 @@ def checked_validation(
         if name != searcher_metric and name not in others:
             checked[name] = value
             continue
-        number = compared_number(name, value, owner)
-        if math.isnan(number):
-            raise DivergedError(
-                f"Validation metric '{name}' is NaN",
-                f", so the trial cannot be compared with others; {owner} {verb}ed it. Lower the learning rate, clip "
-                "the gradients, or look for NaN in the data.",
-                batch,
-            )
-        checked[name] = number
+        checked[name] = compared_number(name, value, owner)
     return checked
 
 

@@ -141,10 +141,10 @@ class _Writer:
         if value.layout is not torch.strided or value.is_quantized:
             return None
         try:
-            array = value.detach().cpu().numpy()
+            array = value.detach().cpu().clone().numpy()  # a copy: memory that numpy looks at cannot be resized
         except TypeError:  # a type that numpy lacks (bfloat16 ...)
             return None
-        return self._stored("<tensor>", array.copy())
+        return self._stored("<tensor>", array)
 
     def _stored(self, tag: str, array: np.ndarray[Any, Any]) -> Any:
         self.arrays.append(array)

@@ -16,6 +16,7 @@ from types import FrameType
 from pydantic import BaseModel
 
 from det_harness.frameworks.base import harness_of
+from det_harness.logged.cell_output import CellOutput
 from det_harness.logged.deaf import DeafRecorder
 from det_harness.logged.recorder import Recorder
 from det_harness.logged.showing import figures_kept
@@ -116,6 +117,8 @@ class TrialRun:
             ranks=ranks_of(job.gang),
             stage=job.stage,
         )
+        # Where no master is, the process that started this one prints all that it prints.
+        self._output = CellOutput() if job.master_url is not None else None
         self._failures = Failures(job.gang)
         self._publications = Publications(self._directory, job.run_id, job.checkpoints, job.checkpoint_options)
         self._reporter: SpoolReporter | SilentReporter = (
@@ -197,7 +200,7 @@ class TrialRun:
         count = BatchCount(schedule)
         # Only what the first rank logs counts: the others log the same.
         first = not self._environment.ranks.rank
-        recorder = Recorder(self._reporter, self._outputs, count, events if first else None)
+        recorder = Recorder(self._reporter, self._outputs, count, events if first else None, self._output)
         services = Services(
             environment=self._environment,
             schedule=schedule,
@@ -261,6 +264,7 @@ class TrialRun:
             on_start=self._started,
             journal=None if self._environment.ranks.rank else self._publications,
             stop=self._must_stop,
+            output=self._output,
         )
 
     def _started(self, batch: int, notice: str) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
-from typing import Any
+from typing import Any, Literal
 
+from det_native.logged.place import hear
 from det_native.storage.room import lacks_room
 
 
@@ -28,7 +29,26 @@ class _ForgivingFile(io.FileIO):
             return size
 
 
-def forgiving(descriptor: int) -> io.TextIOWrapper:
-    """Return a text stream on a descriptor, line by line, in which printing never fails for want of room."""
+class _HeardStream(io.TextIOWrapper):
+    """A stream whose text the cell that waits for a training shows, too."""
+
+    stream: Literal["stdout", "stderr"]
+
+    def write(self, text: str) -> int:
+        """Write, and say it to whoever takes what is shown."""
+        written = super().write(text)
+        hear(self.stream, text)
+        return written
+
+
+def forgiving(descriptor: int, *, heard: bool = True) -> io.TextIOWrapper:
+    """Return a text stream on a descriptor, line by line, in which printing never fails for want of room.
+
+    `heard`: the user's code writes to it, so that the cell shows it while it trains.
+    """
     raw = io.BufferedWriter(_ForgivingFile(descriptor, "wb", closefd=False))
-    return io.TextIOWrapper(raw, encoding="utf-8", errors="backslashreplace", line_buffering=True)
+    kind = _HeardStream if heard else io.TextIOWrapper
+    made = kind(raw, encoding="utf-8", errors="backslashreplace", line_buffering=True)
+    if isinstance(made, _HeardStream):
+        made.stream = "stdout" if descriptor == 1 else "stderr"
+    return made

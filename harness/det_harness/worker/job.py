@@ -7,12 +7,12 @@ and its reports; both say by their exit code how it went.
 from __future__ import annotations
 
 import logging
-import sys
 from pathlib import Path
 
 from det_harness.ranks.gang import run_folder
 from det_harness.ranks.own_network import get_rights, has_own_network
 from det_harness.worker.attempt import EXIT_DONE, TrialRun, write_atomically
+from det_harness.worker.forgiving import forgiving
 from det_native.schema.job import CheckJob, TrialJob
 
 
@@ -42,5 +42,5 @@ def log_to_output() -> None:
 
     A standby imports TensorFlow before this: TensorFlow then has a handler of its own beside ours.
     """
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s: %(message)s", stream=sys.stderr)
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s: %(message)s", stream=forgiving(2, heard=False))
     logging.getLogger("tensorflow").handlers.clear()

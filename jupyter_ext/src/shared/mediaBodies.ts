@@ -75,6 +75,7 @@ async function drawBody(
         (await contents.json(item)) as HistogramContent,
         words
       );
+    case 'output':
     case 'text':
       return drawText(await contents.text(item), words);
   }

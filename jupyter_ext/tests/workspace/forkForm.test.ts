@@ -132,6 +132,18 @@ test('fields are made of the schema, for the kind of search that it is', () => {
   expect(field('labels').kind).toBe('json');
 });
 
+test('what a session may not change is no field of its form', () => {
+  const { resources, ...properties } = SCHEMA.properties!;
+  const closed: JsonSchema = {
+    ...SCHEMA,
+    properties: { ...properties, resources: { ...resources, readOnly: true } }
+  };
+  expect(sectionsOf(closed, CONFIG).map(({ title }) => title)).toEqual([
+    'Searcher',
+    'Training'
+  ]);
+});
+
 test('what is typed is checked by the schema', () => {
   expect(parsedField(field('resources.slots_per_trial'), '-1')).toEqual({
     problem: 'At least 0.'

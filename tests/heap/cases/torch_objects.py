@@ -19,7 +19,7 @@ grads = {}; handles = []
 lbfgs_net = nn.Linear(4, 1); lb = torch.optim.LBFGS(lbfgs_net.parameters(), max_iter=5)
 best = {"loss": math.inf, "state": None}; scaler = torch.amp.GradScaler("cpu", enabled=False); gen = torch.Generator().manual_seed(4)
 loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y), batch_size=8, shuffle=True, generator=gen)
-double = nn.Linear(4, 1); gnet = Net(); gopt = torch.optim.AdamW(gnet.parameters(), 0.01)
+observer = nn.Module(); observer.register_buffer("low", torch.tensor([9.0])); low = observer.low; double = nn.Linear(4, 1); gnet = Net(); gopt = torch.optim.AdamW(gnet.parameters(), 0.01)
 
 #! train
 for epoch in range(4):
@@ -44,7 +44,7 @@ for epoch in range(4):
     def closure():
         lb.zero_grad(); l = lbfgs_net(x).sub(y).pow(2).mean(); l.backward(); return l
     lb.step(closure)
-double = double.double()
+double = double.double(); observer.low.resize_(3).copy_(torch.tensor([1.0, 2.0, 3.0]))
 late = torch.optim.SGD(net.parameters(), 0.5, momentum=0.5); late_s = torch.optim.lr_scheduler.StepLR(late, 1)
 net.eval()
 
@@ -66,3 +66,4 @@ late.param_groups[0]["params"][0] is net.body[0].weight, late.step() is None, la
 (opt.zero_grad(), net.train(), net(x).sub(y).pow(2).mean().backward(), opt.step(), sched.step(), round(sum(p.sum().item() for p in net.parameters()), 4))[-1]
 (closure().item().__round__(5), closure.__globals__ is globals())
 l3.item().__round__(5)
+low is observer.low, low.tolist(), low.resize_(4).numel()

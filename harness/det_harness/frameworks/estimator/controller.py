@@ -22,8 +22,7 @@ from det_harness.frameworks.estimator.gradients import Gradients
 from det_harness.frameworks.estimator.loop import NothingToTrainError, TrainingHook
 from det_harness.frameworks.estimator.model_files import Events, ModelFiles, link_or_copy
 from det_harness.frameworks.estimator.ranks import Ranks, Variables
-from det_harness.frameworks.keras.wire import HorovodWire, NoWire
-from det_harness.ranks.communicator import lost
+from det_harness.frameworks.keras.wire import wire_of
 from det_harness.trial.divergence import CAUSES
 from det_harness.trial.driver import Driver, TrainingPort
 from det_harness.trial.schedule import Train
@@ -63,9 +62,8 @@ class EstimatorController(TrainingPort):
         context.use_environment(services.environment)
         context.experimental.metrics.gather = services.communicator.all_gather_object
         said = context.env.config.get("optimizations") or {}
-        size = services.communicator.size
         self.gradients = Gradients(
-            HorovodWire(size, compress=bool(said.get("gradient_compression"))) if size > 1 else NoWire(),
+            wire_of(services.communicator, compress=bool(said.get("gradient_compression"))),
             frequency=int(said.get("aggregation_frequency", 1)),
             average=bool(said.get("average_aggregated_gradients", True)),
         )
@@ -337,8 +335,9 @@ class EstimatorController(TrainingPort):
         try:
             yield
         except tf.errors.OpError as error:
-            if self.ranks.several and "Horovod" in str(error):
-                raise lost(error) from error
+            loss = self.gradients.wire.loss_behind(error)
+            if loss is not None:
+                raise loss from error
             found = metrics.error or damage_behind(error)
             if found is not None:
                 raise found from error

@@ -128,7 +128,7 @@ class _Optimizer:
 
     def _sent(self, gradients: Sequence[Any], name: str) -> list[Any]:
         owner = self._owner
-        added = [owner.wire.add_up(gradient, f"{name}.{index}") for index, gradient in enumerate(gradients)]
+        added = owner.wire.add_up(gradients, name) if gradients else []
         return [_divided(gradient, owner.divisor) for gradient in added]
 
     def _gathered(self, gradients: Sequence[Any], name: str) -> list[Any]:

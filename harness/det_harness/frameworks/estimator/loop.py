@@ -106,13 +106,12 @@ class TrainingHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # Tensor
         # What a rank asks for travels in the step, with the gradients.
         self._asked = tf.compat.v1.placeholder_with_default(tf.zeros(2), (2,))
         wire = self._training.gradients.wire
-        told = wire.add_up(self._asked, "det_native.told")
-        if self._training.averages:
-            names = {name: f"det_native.metrics.{number}" for number, name in enumerate(sorted(fetched))}
-            fetched = {
-                name: wire.add_up(tf.cast(value, tf.float32), names[name]) / wire.size
-                for name, value in fetched.items()
-            }
+        names = sorted(fetched) if self._training.averages else []
+        given = [self._asked, *(tf.cast(fetched[name], tf.float32) for name in names)]
+        # After the gradients: a session with one thread would run the two in another order on each rank.
+        with tf.control_dependencies([self._spec.train_op]):
+            told, *sums = wire.add_up([tf.identity(value) for value in given], "det_native.told")
+        fetched |= {name: value / wire.size for name, value in zip(names, sums, strict=True)}
         self._fetched = fetched, told
         self._training.graph_ends()
 

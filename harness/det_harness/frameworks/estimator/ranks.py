@@ -89,20 +89,14 @@ class Variables:
     """
 
     def __init__(self, ranks: Ranks) -> None:
-        import horovod.tensorflow as horovod
-
         self._ranks = ranks
         variables = [each for each in tf.compat.v1.global_variables() if is_number(each)]
         trained = {each.name for each in tf.compat.v1.trainable_variables()}
         self._shapes = [(each.name, each.shape.as_list(), each.dtype.name) for each in variables]
-        self._broadcast = [
-            tf.compat.v1.assign(each, horovod.broadcast(each, 0, name=f"det_native.begin.{number}"))
-            for number, each in enumerate(variables)
-        ]
-        own = [each for each in variables if each.name not in trained]
-        self._own = {each.name: each for each in own}
-        self._given = {each.name: tf.compat.v1.placeholder(each.dtype.base_dtype, each.shape) for each in own}
-        self._assign = {each.name: tf.compat.v1.assign(each, self._given[each.name]) for each in own}
+        self._all = {each.name: each for each in variables}
+        self._own = {each.name: each for each in variables if each.name not in trained}
+        self._given = {each.name: tf.compat.v1.placeholder(each.dtype.base_dtype, each.shape) for each in variables}
+        self._assign = {each.name: tf.compat.v1.assign(each, self._given[each.name]) for each in variables}
 
     def begin(self, session: Any, own: Path | None) -> None:
         """Have all begin with the first rank's values; then with what is this rank's own, from a checkpoint's folder.
@@ -119,14 +113,14 @@ class Variables:
                     f"other names or shapes than the {len(self._shapes)} here. Build the same model on each; what "
                     "differs by slot is data."
                 )
-        session.run(self._broadcast)
-        if own is None or not (own / f"{_OWN}.json").exists():
-            return
-        values = {name: value for name, value in state_files.load(own, _OWN).items() if name in self._assign}
-        if values:
-            session.run(
-                [self._assign[name] for name in values], {self._given[name]: value for name, value in values.items()}
-            )
+        first = self._ranks.first
+        self._put(session, self._ranks.communicator.broadcast_object(session.run(self._all) if first else None))
+        if own is not None and (own / f"{_OWN}.json").exists():
+            self._put(session, state_files.load(own, _OWN))
+
+    def _put(self, session: Any, values: Mapping[str, Any]) -> None:
+        given = {self._given[name]: value for name, value in values.items() if name in self._assign}
+        session.run([self._assign[name] for name in values if name in self._assign], given)
 
     def save_own(self, session: Any) -> dict[str, Any]:
         """Return, on other ranks than the first, what differs from the first rank's; a collective call."""

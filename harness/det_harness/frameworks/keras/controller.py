@@ -27,8 +27,7 @@ from det_harness.frameworks.keras.ranks import Ranks
 from det_harness.frameworks.keras.shares import Share
 from det_harness.frameworks.keras.training_step import TrainingStep
 from det_harness.frameworks.keras.validation import ValidationFeed
-from det_harness.frameworks.keras.wire import HorovodWire, NoWire
-from det_harness.ranks.communicator import lost
+from det_harness.frameworks.keras.wire import wire_of
 from det_harness.trial import rng
 from det_harness.trial.driver import Driver, TrainingPort
 from det_harness.trial.lengths import epochs_in, in_whole_epochs
@@ -276,9 +275,8 @@ class KerasController(TrainingPort):
 
     def _made_gradients(self) -> Gradients:
         said = self._optimizations
-        size, compress = self.services.communicator.size, bool(said.get("gradient_compression"))
         return Gradients(
-            HorovodWire(size, compress=compress) if size > 1 else NoWire(),
+            wire_of(self.services.communicator, compress=bool(said.get("gradient_compression"))),
             frequency=int(said.get("aggregation_frequency", 1)),
             average=bool(said.get("average_aggregated_gradients", True)),
         )
@@ -320,8 +318,9 @@ class KerasController(TrainingPort):
             with self._evaluations_apart():
                 self.call.original("fit")(callbacks=self._callbacks, **given)
         except (tf.errors.OpError, StopIteration) as error:
-            if self.ranks.several and "Horovod" in str(error):
-                raise lost(error) from error
+            loss = self._gradients.wire.loss_behind(error)
+            if loss is not None:
+                raise loss from error
             for theirs in (self.feed.error, self.validation_feed.error):
                 if theirs is not None and not isinstance(theirs, StopIteration):
                     raise theirs from error

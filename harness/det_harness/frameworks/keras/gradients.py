@@ -157,14 +157,15 @@ class _Optimizer:
         name = owner.name(self._number)
         share, total = owner.share, owner.total
         if self._stepping:  # what was gathered has its shares in it
-            share, total = None, owner.wire.add_up(self._weight, f"{name}.weight") / self._sum_of_means
-        found: Pairs = []
-        for index, (gradient, variable) in enumerate(pairs):
-            if gradient is not None:
-                own = gradient if share is None else _times(gradient, share)
-                gradient = _times(owner.wire.add_up(own, f"{name}.{index}"), 1.0 / total)
-            found.append((gradient, variable))
-        return found
+            [weight] = owner.wire.add_up([self._weight.read_value()], f"{name}.weight")
+            share, total = None, weight / self._sum_of_means
+        given = [gradient for gradient, _ in pairs if gradient is not None]
+        own = given if share is None else [_times(gradient, share) for gradient in given]
+        added = iter(owner.wire.add_up(own, name) if own else ())
+        return [
+            (gradient if gradient is None else _times(next(added), 1.0 / total), variable)
+            for gradient, variable in pairs
+        ]
 
     @property
     def _sum_of_means(self) -> float:

@@ -32,6 +32,7 @@ from det_native.heap.ownership import is_users_module
 from det_native.keras.callbacks import Callback
 from det_native.keras.generations import keras2
 from det_native.keras.native import FitCall
+from det_native.logged.place import only_logged
 from det_native.schema.numbers import shown_number
 
 # Rows of training metrics wait at most so long (seconds) before they are reported.
@@ -91,7 +92,8 @@ class TrainingCallbacks(NamingCallbacks):
         # On workers each epoch is a line in the words of bars and views, with the same rounding.
         is_worker = controller.call.context.role == "worker"
         # Where a live view takes the place of Keras's bar, only the log has these lines.
-        self._epoch_line = (partial(print, flush=True) if verbose else None) if is_worker else controller.call.log_line
+        line = None if not verbose else partial(print, flush=True) if controller.call.verbose == 2 else _log_line
+        self._epoch_line = line if is_worker else controller.call.log_line
         super().__init__(
             self._given(controller.call),
             add_history=True,
@@ -464,6 +466,11 @@ class TrainingCallbacks(NamingCallbacks):
 def _is_users(hook: Any) -> bool:
     """Whether a hook is code of the user's."""
     return is_users_module(getattr(hook, "__module__", None) or "")
+
+
+def _log_line(text: str) -> None:
+    with only_logged():
+        print(text, flush=True)
 
 
 def _shown(value: Any) -> str:

@@ -62,9 +62,9 @@ class Ranks:
                     f"The slots have made different models: the one of slot {rank} has {len(other)} variables of other "
                     f"shapes than the {len(shapes)} here. Build the same model on each; what differs by slot is data."
                 )
-        import horovod.tensorflow
-
-        horovod.tensorflow.broadcast_variables(variables, root_rank=0)
+        own = [variable.numpy() for variable in variables]
+        for variable, value in zip(variables, self._communicator.broadcast_object(own), strict=True):
+            variable.assign(value)
 
     def swap_in_state(self, model: Any) -> list[Any]:
         """Make what is not trained (moving means, say) the first rank's, for a validation; returns what was there."""

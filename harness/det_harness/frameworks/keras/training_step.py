@@ -74,7 +74,7 @@ class TrainingStep:
         """Stand there, for the training functions that the model makes from now on."""
         model = self._model
         if model.jit_compile and self._wire.size > 1:
-            logger.warning("jit_compile=True has no effect on several slots: XLA does not compile Horovod's exchange.")
+            logger.warning("jit_compile=True has no effect on several slots: XLA cannot exchange gradients.")
             model.jit_compile = False
         self._gradients.hook(optimizers_of(model))
         vars(model)["train_step"] = self._train_step  # past Keras's tracking of attributes
@@ -106,7 +106,7 @@ class TrainingStep:
             share = tf.where(tf.equal(number, self._steps - 1), 0.0, share)
         total = share
         if self._wire.size > 1:
-            sums = self._wire.add_up(tf.concat([[share], self._asked], 0), "det_native.step")
+            [sums] = self._wire.add_up([tf.concat([[share], self._asked], 0)], "det_native.step")
             self._told.assign(sums[1:])
             total = sums[0]
         self._gradients.begin_step(share, total)

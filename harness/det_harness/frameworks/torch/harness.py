@@ -91,6 +91,8 @@ class TorchHarness(FrameworkHarness):
 
         if isinstance(payload, type):
             return loading.load_trial(payload, directory, environment)
+        if payload.context.role == "load":  # the training may have added layers, say
+            self._bring_changes(payload, directory)
         return loading.load_models(payload, directory)
 
     def at_home(self, loaded: Any) -> Any:
@@ -126,22 +128,27 @@ class TorchHarness(FrameworkHarness):
 
     def load_into(self, call: Any, directory: Path) -> list[str]:
         """Put what a training has made of the objects of a captured call into them."""
-        from det_harness.frameworks.torch.call_snapshot import begin_loop
         from det_harness.frameworks.torch.loading_into import load_into
-        from det_harness.trial import heap_file
 
-        if call.context.role in ("worker", "load"):  # an earlier call or loop, which has no batches
-            if call.kind == "train":
-                begin_loop(call.context, asking_frame())
-            else:
-                self.note_names(call)
-        sentences = heap_file.bring_home(directory, call.context.snapshot)  # first: the loop may have added layers
+        sentences = self._bring_changes(call, directory)  # first: the loop may have added layers
         try:
             load_into(call.context, directory)
         except CheckpointError as error:
             raise with_notes(error, sentences) from None
         self.note_end(call, directory)
         return sentences
+
+    def _bring_changes(self, call: Any, directory: Path) -> list[str]:
+        """Put in place what a training has changed besides weights; return what stays as it was."""
+        from det_harness.frameworks.torch.call_snapshot import begin_loop
+        from det_harness.trial import heap_file
+
+        if call.context.role in ("worker", "load"):  # its program has run again; a loop has no batches there
+            if call.kind == "train":
+                begin_loop(call.context, asking_frame())
+            else:
+                self.note_names(call)
+        return heap_file.bring_home(directory, call.context.snapshot)
 
     def note_names(self, call: Any) -> None:
         """Take the snapshot of a call of ``context.fit()``; a loop has taken its own when it began."""

@@ -35,6 +35,7 @@ from det_harness.frameworks.torch.host_copy import HostMemory
 from det_harness.trial import after_training, heap_file, rng, state_files
 from det_harness.trial.throttle import Throttle
 from det_native.errors import CheckpointError
+from det_native.heap.kinds.torch_ import array_of
 from det_native.pytorch import PyTorchCallback, PyTorchTrialContext
 from det_native.pytorch.native_run import PyTorchRunContext
 
@@ -44,6 +45,11 @@ logger = logging.getLogger("det_harness")
 CHANGES = "changes"
 _WEIGHTS = "state_dict.pth"
 _OBJECTS = "objects.pkl"
+_REMADE = "make it as it was made then, or start from scratch"
+_OTHER_BY_NOW = (
+    "it is another one by now, of which load() makes copies. Make one with the layers of then, and give it to "
+    "experiment.load_into(model, checkpoint=...)"
+)
 _FACTS = "state.json"
 _FILES = {
     "schedulers": "lr_schedulers_state_dict",
@@ -115,7 +121,7 @@ def digest(context: PyTorchTrialContext) -> bytes:
     state = {key: value for key, value in collect(context, {}).items() if key in _TENSORS}
     nested.split(state, lambda leaf: nested.TAKEN if isinstance(leaf, torch.Tensor) else leaf, found)
     tensors = (each.detach().cpu().contiguous().flatten() for each in found.values())
-    return after_training.digest(each.view(torch.uint8).numpy() for each in tensors)
+    return after_training.digest(array_of(each.view(torch.uint8)) for each in tensors)
 
 
 def save_end(folder: Path, context: PyTorchTrialContext, changes: bytes) -> None:
@@ -266,7 +272,8 @@ def loaded_copies(folder: Path, context: PyTorchTrialContext, owner: str) -> lis
     weights = after_training.weights_in(folder)
     state = _read_weights(weights)
     sharded_state.put_back(state, weights, only="models_state_dict")
-    _load_each(owner, "model", models, state["models_state_dict"])
+    remedy = _REMADE if replayed else _OTHER_BY_NOW
+    _load_each(owner, "model", models, state["models_state_dict"], remedy)
     changed.put_back(models, state, context.as_wrapped)
     for model in models:
         model.eval()
@@ -317,7 +324,7 @@ def _load_objects(state: dict[str, Any], context: PyTorchTrialContext, *, models
     _load_each(owner, "gradient scaler", context.scalers, state.get("scalers_state_dict") or [])
 
 
-def _load_each(owner: str, kind: str, objects: list[Any], states: list[Any]) -> None:
+def _load_each(owner: str, kind: str, objects: list[Any], states: list[Any], remedy: str = _REMADE) -> None:
     if len(objects) != len(states):
         raise CheckpointError(
             f"The checkpoint has {len(states)} {kind}(s), {owner} wraps {len(objects)}: it was made by "
@@ -329,7 +336,7 @@ def _load_each(owner: str, kind: str, objects: list[Any], states: list[Any]) -> 
         except (RuntimeError, ValueError, KeyError) as error:
             raise CheckpointError(
                 f"The {kind} number {number + 1} ({type(target).__name__}) that {owner} wraps does not fit "
-                f"the checkpoint; make it as it was made then, or start from scratch: {error}"
+                f"the checkpoint; {remedy}: {error}"
             ) from error
 
 

@@ -18,6 +18,7 @@ export interface JsonSchema {
   readonly additionalProperties?: boolean | JsonSchema;
   readonly items?: JsonSchema;
   readonly title?: string;
+  readonly readOnly?: boolean;
 }
 /* eslint-enable id-match */
 
@@ -131,8 +132,9 @@ function fieldsOf(
   value: unknown
 ): ConfigField[] {
   const schema = resolved(given, root, value);
-  if (schema.const !== undefined) {
-    return []; // which kind of section it is: it cannot be another one
+  // Which kind of section it is cannot be changed, nor what a page's session may not.
+  if (schema.const !== undefined || given.readOnly) {
+    return [];
   }
   const base = {
     path,

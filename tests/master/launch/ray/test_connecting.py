@@ -35,10 +35,10 @@ def test_another_python_is_named() -> None:
 
 
 def test_what_nobody_knows_is_told_by_its_first_line() -> None:
-    told = refusal("\n  It rains.\n  And more.\n", HEAD, "2.60.0")
-    assert told == "The Ray cluster at head:6379 does not let us in: It rains."
+    begin = "Connecting to the Ray cluster at head:6379 failed, as it does while its head starts: "
+    assert refusal("\n  It rains.\n  And more.\n", HEAD, "2.60.0") == f"{begin}It rains."
     traced = refusal("It failed:\nTraceback\n  line 3\nRuntimeError: no room\n", HEAD, "2.60.0")
-    assert traced == "The Ray cluster at head:6379 does not let us in: It failed: RuntimeError: no room"
+    assert traced == f"{begin}It failed: RuntimeError: no room"
 
 
 def test_a_cluster_that_lets_in_everybody_is_refused_where_others_reach_it() -> None:

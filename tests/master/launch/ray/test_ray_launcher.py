@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from launcher_contract import KIND, LauncherContract, exits, gone, output, trial_job, until
+from launcher_contract import KIND, LauncherContract, exits, facts_of, gone, output, trial_job, until
 from ray_cluster import RayCluster
 
 from det_native.master.launch.base import Cluster, Launcher, WorkerKind
@@ -111,6 +111,18 @@ def own(ray_cluster: RayCluster, shared: RayLauncher, tmp_path_factory: pytest.T
         yield make
         for launcher in made:
             launcher.close(kill_workers=True)
+
+
+@pytest.mark.long
+def test_a_slot_computes_with_the_cpus_that_ray_gives_it(own: Make) -> None:
+    launcher = own(slots="1")  # of a machine with four and one with two, whatever the one below them has
+    tmp_path = launcher._home.path / "runs"
+    until(lambda: (launcher.poll(), len(launcher.slots()) == 2)[1], launcher)
+    job = trial_job(tmp_path, "r1", "facts", threads=0)
+    launcher.start("r1", job, KIND, ranks=2, slots=one_slot_of_each(launcher))
+    assert exits(launcher, "r1")["r1"].code == 0
+    found = [facts_of(launcher, "r1", rank)["environment"]["OMP_NUM_THREADS"] for rank in range(2)]
+    assert sorted(found) == ["2", "4"]
 
 
 @pytest.mark.long

@@ -40,7 +40,7 @@ ENTRY_VARIABLE = "DET_AGENT_ENTRY"
 _ASK_SECONDS = 5.0
 # What Ray sets for its own processes. Among it are keys of the cluster.
 _PREFIX_OF_RAY = "RAY_"
-_SET_BY_RAY = frozenset({"OMP_NUM_THREADS"})
+_THREADS = "OMP_NUM_THREADS"
 
 
 class NodeAgent:
@@ -61,6 +61,8 @@ class NodeAgent:
         How many there are.
     entry : str, optional
         ``module:function`` that workers run their job with; of ``DET_AGENT_ENTRY``, or the harness.
+    threads : int
+        With how many each slot computes; 0 for a share of the machine's cores.
     environment : mapping, optional
         Base of the workers' environment, this process's by default.
 
@@ -76,6 +78,7 @@ class NodeAgent:
         cluster: str,
         device: str,
         slots: int,
+        threads: int = 0,
         *,
         entry: str = "",
         environment: Mapping[str, str] | None = None,
@@ -101,12 +104,14 @@ class NodeAgent:
         self._loop.run(self._relay.open(listening))
         self._cleaning = asyncio.run_coroutine_threadsafe(keep_clean(self._folders), self._loop.loop)
         self._guard = Guard()
+        self._environment = _own_environment() if environment is None else _without_ray(environment)
         launcher = LocalLauncher(
             self._folders.standby,
             slots=max(1, slots),
             device=device,
+            threads=threads or None,
             entry=entry or os.environ.get(ENTRY_VARIABLE, ENTRY),
-            environment={**_environment(os.environ if environment is None else environment), **self._guard.variables},
+            environment={**self._environment, **self._guard.variables},
         )
         self._launcher = LauncherThread(launcher, self._ended, self._guard.look_after)
         self._machine.launcher = self._launcher
@@ -127,6 +132,7 @@ class NodeAgent:
                 protocol=PROTOCOL,
                 folder=str(self._folders.root),
                 cores=len(os.sched_getaffinity(0)),
+                threads=self._environment.get(_THREADS, ""),
                 packages={each.name: each.version for each in metadata.distributions() if each.name},
             )
         return self._facts
@@ -250,11 +256,15 @@ def _usable(executable: str) -> str:
     return executable if executable != sys.executable and os.access(executable, os.X_OK) else ""
 
 
-def _environment(base: Mapping[str, str]) -> dict[str, str]:
+def _without_ray(base: Mapping[str, str]) -> dict[str, str]:
     """Return the environment for workers without what Ray has set for this process."""
-    by_ray = any(name.startswith(_PREFIX_OF_RAY) for name in base)
-    return {
-        name: value
-        for name, value in base.items()
-        if not name.startswith(_PREFIX_OF_RAY) and not (by_ray and name in _SET_BY_RAY)
-    }
+    return {name: value for name, value in base.items() if not name.startswith(_PREFIX_OF_RAY)}
+
+
+def _own_environment() -> dict[str, str]:
+    """Return that of this process; of the number of threads only what it was started with, since Ray sets it later."""
+    kept = _without_ray(os.environ)
+    started_with = Path("/proc/self/environ").read_bytes().split(b"\0")
+    if not any(entry.startswith(f"{_THREADS}=".encode()) for entry in started_with):
+        kept.pop(_THREADS, None)
+    return kept

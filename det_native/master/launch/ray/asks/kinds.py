@@ -130,3 +130,4 @@ class AgentFacts:
     folder: str
     cores: int
     packages: dict[str, str] = field(default_factory=dict)
+    threads: str = ""  # the user's OMP_NUM_THREADS

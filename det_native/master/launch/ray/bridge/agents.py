@@ -256,7 +256,7 @@ class Agents:
         node_id, info = machine.info.id, machine.info
         folder = f"{_FOLDER}/{self._namespace}/{node_id[:16]}"
         try:
-            arguments = (folder, self._namespace, info.device, info.slots)
+            arguments = (folder, self._namespace, info.device, info.slots, machine.threads)
             # Ray starts nothing on a machine that is being drained.
             handle = await self._cluster.agent(self._kind, node_id, arguments, make=machine.seconds is None)
             async with asyncio.timeout(_START_SECONDS):

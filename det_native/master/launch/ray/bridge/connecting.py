@@ -130,7 +130,7 @@ def refusal(text: str, address: Address, own: str) -> str:
     if theirs is None:
         lines = [line.strip() for line in text.splitlines() if line.strip()] or ["no reason is given"]
         reason = f"{lines[0]} {lines[-1]}" if lines[0].endswith(":") and len(lines) > 1 else lines[0]
-        return f"The Ray cluster at {address} does not let us in: {reason}"
+        return f"Connecting to the Ray cluster at {address} failed, as it does while its head starts: {reason}"
     version, minor = theirs
     if version != own:
         return (

@@ -66,6 +66,8 @@ class Machine:
         What the machine has of it.
     head : bool
         Whether the cluster's head runs there.
+    threads : int
+        With how many a slot computes: its part of the CPUs that Ray has there, 0 where Ray has none.
     seconds : float or None
         How long it still is there, if it is being drained.
     """
@@ -74,6 +76,7 @@ class Machine:
     share: float
     total: float
     head: bool
+    threads: int = 0
     seconds: float | None = None
 
     @property
@@ -166,7 +169,9 @@ class Machines:
             accelerator=next(iter(kinds), labels.get("ray.io/accelerator-type", "")),
             labels=labels,
         )
-        return Machine(info, share, total.get(resource, 0.0), _HEAD in total)
+        cpus = total.get("CPU", 0.0)
+        threads = max(1, int(cpus / slots)) if cpus and slots else 0
+        return Machine(info, share, total.get(resource, 0.0), _HEAD in total, threads)
 
     def _call(self, hosts: Mapping[str, str]) -> None:
         """Give names to the machines that live and have none yet, or whose name is another's by now."""

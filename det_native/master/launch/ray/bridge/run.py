@@ -308,9 +308,10 @@ def places_of(
         node_id = spot.machine.info.id
         mine = left[node_id][:each] if has_slot else []
         left[node_id] = left[node_id][len(mine) :]
-        share = threads or max(1, spot.agent.facts.cores // max(spot.machine.info.slots, 1))
+        share = threads or spot.machine.threads or max(1, spot.agent.facts.cores // max(spot.machine.info.slots, 1))
         given = mine or (own[rank : rank + 1] if command.ranks > 1 else own)
-        placed.append((spot, Place(node_id, spot.machine.info.address, given, share * each)))
+        variables = {"OMP_NUM_THREADS": spot.agent.facts.threads} if spot.agent.facts.threads else {}
+        placed.append((spot, Place(node_id, spot.machine.info.address, given, share * each, variables)))
     return placed
 
 

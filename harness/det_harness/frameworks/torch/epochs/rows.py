@@ -171,11 +171,12 @@ class EpochRows:
             return
         self._replaced += 1
         if self._replaced == 2:  # the last batch's own value makes room for that of the epoch
-            logger.warning(
-                "The loop over context.epochs() has reported %s more often than there are batches in its epoch; the "
-                "last value of an epoch counts.",
-                ", ".join(self._row),
+            text = (
+                f"{_OWNER} has reported {', '.join(self._row)} more often than there are batches in its epoch; the "
+                "last value of an epoch counts. With a loader that context.wrap() has wrapped, each batch can have one."
             )
+            logger.warning("%s", text)
+            self._reporter.warning(text)
         self._latest.update(self._row)
         self._row = {}
 

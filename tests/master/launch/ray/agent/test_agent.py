@@ -7,6 +7,8 @@ import hashlib
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -359,3 +361,18 @@ def test_a_run_that_is_to_end_does_not_wait_for_ever_until_its_reports_are_taken
         bridge.call(agent.kill("r1"))
         bridge.wait_for(("r1", 0))
     assert "Not all of its last reports could be brought to the master" in text_of(home / "runs/r1/output.log")
+
+
+@pytest.mark.parametrize(("started_with", "kept"), [({}, ""), ({"OMP_NUM_THREADS": "3"}, "3")])
+def test_the_users_number_of_threads_is_kept_and_that_of_ray_is_not(started_with: dict[str, str], kept: str) -> None:
+    code = """
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # as Ray does in its workers
+from det_native.master.launch.ray.agent.agent import _own_environment
+
+print(_own_environment().get("OMP_NUM_THREADS", ""))
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"} | started_with
+    ended = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert ended.stdout.strip() == kept

@@ -23,3 +23,10 @@ def test_what_is_left_to_a_machine_that_is_drained_is_known_and_the_head_is_foun
     assert head_of(second) == "a"
     assert head_of({"b": second["b"]}) == ""
     assert machines.of_before == {"old"}
+
+
+def test_a_slot_computes_with_its_part_of_the_cpus_that_ray_has_there() -> None:
+    nodes = [node("a", 16.0), node("b", 3.0), node("c", 8.0, GPU=2.0), node("d", 0.0, GPU=1.0)]
+    by_default, halved = Machines(SlotRule(), {}), Machines(SlotRule(count=2), {})
+    assert [machine.threads for machine in by_default.read(nodes, {}, {}, {}).values()] == [1, 1, 4, 0]
+    assert [machine.threads for machine in halved.read(nodes, {}, {}, {}).values()] == [8, 1, 4, 0]
