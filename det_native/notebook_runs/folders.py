@@ -157,13 +157,17 @@ def find_run(home: Home, number: int) -> RunFolder:
     return folder
 
 
-def list_runs(home: Home) -> list[NotebookRun]:
-    """Return the runs, newest first."""
-    runs = []
-    for folder in _folders(home):
+def list_runs(home: Home, path: str | None = None, *, most: int | None = None) -> list[NotebookRun]:
+    """Return the runs, newest first: of one notebook only if its path is given, and at most so many."""
+    runs: list[NotebookRun] = []
+    for folder in sorted(_folders(home), key=lambda folder: folder.id, reverse=True):
+        if most is not None and len(runs) == most:
+            break
         with suppress(NotFoundError):
-            runs.append(folder.run())
-    return sorted(runs, key=lambda run: run.id, reverse=True)
+            run = folder.run()
+            if path is None or run.path == path:
+                runs.append(run)
+    return runs
 
 
 def run_of_key(home: Home, key: str) -> RunFolder | None:
@@ -177,7 +181,7 @@ def run_of_key(home: Home, key: str) -> RunFolder | None:
 
 def remove_old_runs(home: Home, path: str) -> None:
     """Remove the oldest ended runs of a notebook, beyond :data:`KEPT_RUNS`."""
-    ended = [run for run in list_runs(home) if run.path == path and run.is_ended]
+    ended = [run for run in list_runs(home, path) if run.is_ended]
     for run in ended[KEPT_RUNS:]:
         shutil.rmtree(runs_folder(home) / str(run.id), ignore_errors=True)
 

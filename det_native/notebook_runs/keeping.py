@@ -38,8 +38,7 @@ def keep_executed(folder: RunFolder, run: NotebookRun) -> str:
 
 def save_beside(folder: RunFolder, run: NotebookRun) -> str:
     """Copy the executed notebook beside the notebook; return why that failed, empty if it did not."""
-    path = Path(run.path)
-    target = path.with_name(f"{path.stem} ({_title(run)}).ipynb")
+    target = Path(run.path).with_name(executed_name(run))
     try:
         shutil.copyfile(folder.executed, target)
     except OSError as error:
@@ -47,11 +46,11 @@ def save_beside(folder: RunFolder, run: NotebookRun) -> str:
     return ""
 
 
-def _title(run: NotebookRun) -> str:
-    if not run.experiments:
-        return f"run {run.id}"
+def executed_name(run: NotebookRun) -> str:
+    """Return the name of a copy of the executed notebook beside the notebook."""
     words = "experiment" if len(run.experiments) == 1 else "experiments"
-    return f"{words} {', '.join(run.experiments)}"
+    title = f"{words} {', '.join(run.experiments)}" if run.experiments else f"run {run.id}"
+    return f"{Path(run.path).stem} ({title}).ipynb"
 
 
 def _cell_with_secret(executed: Path) -> int | None:

@@ -22,8 +22,6 @@ def parse_parameters(texts: tuple[str, ...] | list[str]) -> dict[str, Any]:
     ArgumentError
         If a text has no name or no value, or names one twice.
     """
-    import yaml
-
     values: dict[str, Any] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -32,11 +30,25 @@ def parse_parameters(texts: tuple[str, ...] | list[str]) -> dict[str, Any]:
             raise ArgumentError(f"invalid parameter {text!r}: write NAME=VALUE, such as lr=0.1.")
         if name in values:
             raise ArgumentError(f"parameter {name} is given twice.")
-        try:
-            values[name] = parse_yaml(value)
-        except (yaml.YAMLError, RecursionError):
-            values[name] = value
+        values[name] = _yaml_value(value)
     return values
+
+
+def typed_value(text: str) -> Any:
+    """Return the value of a text that was typed in place of one of a cell: a literal of Python, else as YAML."""
+    try:
+        return ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return _yaml_value(text)
+
+
+def _yaml_value(text: str) -> Any:
+    import yaml
+
+    try:
+        return parse_yaml(text)
+    except (yaml.YAMLError, RecursionError):
+        return text
 
 
 def tagged_cell(notebook: Any) -> int | None:
@@ -50,20 +62,21 @@ def tagged_cell(notebook: Any) -> int | None:
 def parameters_of(notebook: Any) -> dict[str, str]:
     """Return what the tagged cell assigns: the text of each value by its name."""
     place = tagged_cell(notebook)
-    if place is None:
-        return {}
+    return {} if place is None else parameters_in(notebook.cells[place].source)
+
+
+def parameters_in(source: str) -> dict[str, str]:
+    """Return what a cell assigns: the text of each value by its name."""
     try:
-        body = ast.parse(notebook.cells[place].source).body
-    except SyntaxError:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError):
         return {}
     values = {}
     for statement in body:
-        targets = statement.targets if isinstance(statement, ast.Assign) else []
-        if isinstance(statement, ast.AnnAssign) and statement.value is not None:
-            targets = [statement.target]
-        for target in targets:
-            if isinstance(target, ast.Name):
-                values[target.id] = ast.unparse(statement.value)
+        if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            text = ast.unparse(statement.value)
+            values.update({target.id: text for target in targets if isinstance(target, ast.Name)})
     return values
 
 
@@ -102,6 +115,6 @@ def put_parameters(notebook: Any, values: Mapping[str, Any]) -> None:
 def _literal(name: str, value: Any) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         return f'float("{value}")'
-    if value is None or isinstance(value, bool | int | float | str | list | dict):
+    if value is None or isinstance(value, bool | int | float | str | list | tuple | dict):
         return repr(value)
     raise ArgumentError(f"parameter {name} cannot be {value!r}: use a number, text, true, null or a list of these.")

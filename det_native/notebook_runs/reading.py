@@ -66,10 +66,22 @@ def kernel_of(notebook: Any, wanted: str = "") -> str:
     ArgumentError
         If it is not installed, or does not run Python.
     """
+    name = wanted or notebook.metadata.get("kernelspec", {}).get("name") or "python3"
+    check_kernel(name)
+    return str(name)
+
+
+def check_kernel(name: str) -> None:
+    """See that a kernelspec can run a notebook that trains.
+
+    Raises
+    ------
+    ArgumentError
+        If it is not installed, or does not run Python.
+    """
     require_packages()
     from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
 
-    name = wanted or notebook.metadata.get("kernelspec", {}).get("name") or "python3"
     manager = KernelSpecManager()
     try:
         spec = manager.get_kernel_spec(name)
@@ -81,7 +93,6 @@ def kernel_of(notebook: Any, wanted: str = "") -> str:
         raise ArgumentError(f"Kernel {name!r} is not installed on this machine: {remedy}.") from error
     if str(spec.language).lower() != "python":
         raise ArgumentError(f"Kernel {name!r} runs {spec.language}, and det_native trains from Python kernels.")
-    return str(name)
 
 
 def require_packages() -> None:

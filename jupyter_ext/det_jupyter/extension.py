@@ -7,8 +7,11 @@ Below ``<base url>det-native/api/``, for the server's user only, with Jupyter's 
   409 where it names another one.
 * ``GET|POST master/<path>`` -> the master's ``/api/v1/<path>``, for the paths that ``routes`` lists (404 for others),
   with the master's own status and body, streams included; 503 with a ``Status`` where there is no master to answer.
-* ``POST document/inspect|submit`` (``documents.DocumentRequest``) -> what ``det_native.experimental.document`` answers;
-  400 ``{"error", "problems"}``, 504 after ``DetJupyter.document_seconds``.
+* ``GET notebook-runs[?path=]`` -> the runs of notebooks on this machine (``NotebookRun``), newest first;
+  ``POST notebook-runs`` (``notebook_handlers.StartBody``) begins one, ``POST notebook-runs/<n>/stop`` ends it;
+  ``POST notebook-runs/describe`` (``notebook_handlers.DescribeBody``) -> ``{"parameters", "running"}``;
+  ``POST notebook-runs/<n>/open`` and ``POST experiments/<n>/notebook/open`` write the executed notebook where it can be
+  opened -> ``{"path"}``. What cannot be done is 400, 404, 500 or 507 with ``{"error", "problems"}``.
 * ``GET saved/experiments|trials/<number>``, ``saved/local/<number>[/<trial>]`` -> what a notebook keeps of it
   (``det_native.experimental.saved``), where no kernel says so any more; 503 ``{"error"}`` if the master cannot be
   asked, 504 after ``DetJupyter.answer_seconds``.
@@ -30,7 +33,6 @@ from typing import Any, ClassVar
 from jupyter_server.extension.application import ExtensionApp
 from traitlets import Float, TraitError, Unicode, validate
 
-from det_jupyter.document_handlers import DocumentHandler
 from det_jupyter.forward_handlers import ForwardHandler
 from det_jupyter.handlers import LOCAL_SETTING, MASTER_SETTING, OPTIONS_SETTING, Options
 from det_jupyter.local_handlers import (
@@ -45,6 +47,12 @@ from det_jupyter.local_handlers import (
 from det_jupyter.local_runs import Curves
 from det_jupyter.master import Master
 from det_jupyter.master_handlers import StartHandler, StatusHandler
+from det_jupyter.notebook_handlers import (
+    DescribeHandler,
+    ExperimentNotebookHandler,
+    NotebookRunHandler,
+    NotebookRunsHandler,
+)
 from det_jupyter.saved_handlers import SavedHandler
 from det_jupyter.tensorboard_handlers import KEY, TensorBoardHandler
 from det_native.client.addresses import normal_url
@@ -58,7 +66,7 @@ PARTS = "checkpoints|curves|metrics|system|logs|media|artifacts"
 
 
 class DetJupyter(ExtensionApp):
-    """Forwards JupyterLab's questions to the det_native master, and has kernels' interpreters look at notebooks."""
+    """Forwards JupyterLab's questions to the det_native master, and runs notebooks in the background."""
 
     name = "det_jupyter"
     handler_classes: ClassVar[list[tuple[str, type[Any]]]] = [
@@ -66,7 +74,10 @@ class DetJupyter(ExtensionApp):
         (rf"{BASE}/start", StartHandler),
         (rf"{BASE}/master/(.*)", ForwardHandler),
         (rf"{BASE}/tensorboard/({KEY})/(.*)", TensorBoardHandler),
-        (rf"{BASE}/document/(inspect|submit)", DocumentHandler),
+        (rf"{BASE}/notebook-runs", NotebookRunsHandler),
+        (rf"{BASE}/notebook-runs/describe", DescribeHandler),
+        (rf"{BASE}/notebook-runs/({NUMBER})/(stop|open)", NotebookRunHandler),
+        (rf"{BASE}/experiments/({NUMBER})/notebook/open", ExperimentNotebookHandler),
         (rf"{BASE}/local/events", LocalEventsHandler),
         (rf"{BASE}/local/experiments", LocalListHandler),
         (rf"{BASE}/local/experiments/({NUMBER})(?:/(trials|checkpoints|curves))?", LocalExperimentHandler),
@@ -92,7 +103,6 @@ class DetJupyter(ExtensionApp):
     answer_seconds = Float(60.0, help="Seconds of silence after which a forwarded request is given up.").tag(
         config=True
     )
-    document_seconds = Float(600.0, help="Seconds that inspecting or submitting a notebook may take.").tag(config=True)
 
     @validate("master")
     def _address(self, proposal: dict[str, Any]) -> str:
@@ -104,7 +114,7 @@ class DetJupyter(ExtensionApp):
             raise TraitError(f"DetJupyter.master: {error}") from error
         return address
 
-    @validate("status_seconds", "answer_seconds", "document_seconds")
+    @validate("status_seconds", "answer_seconds")
     def _positive(self, proposal: dict[str, Any]) -> float:
         seconds = float(proposal["value"])
         if not seconds > 0:
@@ -119,9 +129,7 @@ class DetJupyter(ExtensionApp):
         self._master = Master(status_seconds=self.status_seconds, answer_seconds=self.answer_seconds)
         self.settings[MASTER_SETTING] = self._master
         self.settings[LOCAL_SETTING] = Curves()
-        self.settings[OPTIONS_SETTING] = Options(
-            document_seconds=self.document_seconds, answer_seconds=self.answer_seconds
-        )
+        self.settings[OPTIONS_SETTING] = Options(answer_seconds=self.answer_seconds)
 
     def initialize_handlers(self) -> None:
         """Add the routes."""

@@ -24,16 +24,13 @@ class Options:
 
     Attributes
     ----------
-    document_seconds : float
-        How long inspecting or submitting a notebook may take.
     answer_seconds : float
-        How long anything else may take.
+        How long an answer may take.
     drawing : asyncio.Lock
         Held while something is drawn, which takes a processor for a second or two: a notebook with many displays is not
         to take all of them.
     """
 
-    document_seconds: float
     answer_seconds: float
     drawing: asyncio.Lock = field(default_factory=asyncio.Lock)
 

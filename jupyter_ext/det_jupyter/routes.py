@@ -10,6 +10,7 @@ from det_native.schema.routes import (
     GET_ARTIFACT_CONTENT,
     GET_CHECKPOINT_FILE,
     GET_HEALTH,
+    GET_NOTEBOOK,
     Access,
     find_route,
 )
@@ -37,8 +38,8 @@ def resolve(method: str, path: str) -> str | None:
 
 
 def is_file(path: str) -> bool:
-    """Return whether a path is that of a file to be saved: of a checkpoint, or written by a training."""
-    return find_route("GET", f"{API}/{path}") in (GET_CHECKPOINT_FILE, GET_ARTIFACT_CONTENT)
+    """Return whether a path is that of a file to be saved: of a checkpoint, written by a training, or a notebook."""
+    return find_route("GET", f"{API}/{path}") in (GET_CHECKPOINT_FILE, GET_ARTIFACT_CONTENT, GET_NOTEBOOK)
 
 
 def parameters(query: str) -> Sequence[tuple[str, str]]:

@@ -165,6 +165,8 @@ class Lab:
 
     def end_kernels(self) -> None:
         """End all kernels, as closing them in the front end does."""
+        if self._process.poll() is not None:
+            return
         for session in self.request("GET", "api/sessions").json():
             self.request("DELETE", f"api/sessions/{session['id']}")
         for kernel in self.request("GET", "api/kernels").json():
@@ -176,8 +178,16 @@ class Lab:
         (self._settings / "notification.jupyterlab-settings").write_text(notification)
         (self._settings / "themes.jupyterlab-settings").write_text(json.dumps({"theme": self._theme}))
 
+    def kill(self) -> None:
+        """End the server without a warning."""
+        self._process.kill()
+        self._process.wait(30)
+
     def close(self) -> None:
-        """End the server."""
+        """End the server, if it runs."""
+        if self._process.poll() is not None:
+            self._session.close()
+            return
         self.end_kernels()
         self._session.close()
         self._process.terminate()

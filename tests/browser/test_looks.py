@@ -1,4 +1,4 @@
-"""What a user looks at: the dialog that keeps its place, calls to choose, what is queued, tabs, trials in order."""
+"""What a user looks at: the dialog that keeps its place, what is queued, tabs, trials in order."""
 
 from __future__ import annotations
 
@@ -18,20 +18,6 @@ from det_native.schema.home import Home
 
 pytestmark = pytest.mark.slow
 
-PREPARED = """
-import torch
-import det_native as det
-from det_native.pytorch import PyTorchTrial
-
-class Line(PyTorchTrial):
-    pass
-
-config = {"searcher": {"name": "single", "metric": "error", "max_length": {"batches": 4}},
-          "hyperparameters": {"global_batch_size": 2}}
-"""
-FIRST = "first = det.experimental.create(Line, {**config, 'name': 'first'})"
-SECOND = "second = det.experimental.create(Line, {**config, 'name': 'second'})"
-
 
 def place(dialog: Locator, *selectors: str) -> list[Any]:
     """Return where parts of the dialog stand."""
@@ -39,28 +25,19 @@ def place(dialog: Locator, *selectors: str) -> list[Any]:
 
 
 @pytest.mark.soak
-def test_the_dialog_keeps_its_place_and_another_call_can_be_chosen(screen: Screen, lab: Lab, keep: Keep) -> None:
-    parts = (".jp-Dialog-content", ".det-Choice", ".det-Submit-line", ".jp-Dialog-footer")
-    screen.open(write_notebook(lab.root / "calls.ipynb", PREPARED, FIRST, SECOND))
+def test_the_dialog_opens_at_once_and_keeps_its_place(screen: Screen, lab: Lab, keep: Keep) -> None:
+    parts = (".det-Choice", ".det-Submit-line", ".jp-Dialog-footer")
+    screen.open(write_notebook(lab.root / "looks.ipynb", "print('hello')"))
+    screen.page.route("**/det-native/api/notebook-runs/describe", lambda _: None)  # never answered
     screen.page.locator(".jp-NotebookPanel-toolbar").get_by_role("button", name="Submit").click()
     dialog = screen.page.locator(".det-SubmitDialog")
-    expect(dialog.locator(".det-Submit-line")).to_contain_text("Reading the notebook")
-    while_read = place(dialog, *parts)
-    keep(screen, "looks-dialog-reading")
-    expect(accept(dialog)).to_be_enabled()
-    expect(dialog.locator(".det-Submit-details")).to_contain_text("Submits create(), code cell 3, line 1")
-    assert place(dialog, *parts) == while_read, "nothing has moved"
+    expect(dialog.locator(".det-Submit-line")).to_contain_text("the master of this machine")
+    expect(accept(dialog)).to_be_focused()
+    before = place(dialog, *parts)
+    dialog.get_by_label("On the cluster").check()
+    dialog.get_by_label("Only test").check()
     keep(screen, "looks-dialog")
-
-    calls = dialog.get_by_label("What to train")
-    assert calls.locator("option").all_inner_texts() == [
-        "create() in code cell 2, line 1",
-        "create() in code cell 3, line 1",
-    ]
-    calls.select_option(index=0)
-    expect(dialog.locator(".det-Submit-details")).to_contain_text("Submits create(), code cell 2, line 1")
-    expect(accept(dialog)).to_be_enabled()
-    assert place(dialog, *parts) == while_read
+    assert place(dialog, *parts) == before, "nothing has moved"
     screen.page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
 

@@ -72,23 +72,16 @@ def test_a_loop_of_ones_own_is_watched_and_the_model_of_its_best_checkpoint_load
 
 def test_notebooks_with_objects_of_ones_own_are_submitted(screen: Screen, lab: Lab, master: MasterAnswers) -> None:
     before = {one["id"] for one in master.get("/experiments")}
-    says = {"a fit": (FIT, "fit()"), "a loop": (LOOP, "train()")}
-    notebooks = {
-        name: write_notebook(lab.root / f"{name.replace(' ', '-')}.ipynb", OBJECTS.format(name=name), call)
-        for name, (call, _) in says.items()
-    }
+    calls = {"a fit": FIT, "a loop": LOOP}
     screen.open()
     panel = screen.open_panel()
-    for name, path in notebooks.items():
+    for name, call in calls.items():
+        path = write_notebook(lab.root / f"{name.replace(' ', '-')}.ipynb", OBJECTS.format(name=name), call)
         screen.open_beside(path)
         dialog = open_dialog(screen)
-        expect(dialog).to_contain_text(f"Submits {says[name][1]} of PyTorch, code cell 2, line")
-        expect(accept(dialog)).to_be_enabled()
         accept(dialog).click()
         dialog.wait_for(state="detached")
+        expect(panel.locator(".det-Row", has_text=name).locator(".det-Row-state")).to_contain_text("Completed")
     submitted = [one for one in master.get("/experiments") if one["id"] not in before]
-    assert sorted(one["name"] for one in submitted) == sorted(says)
-    for experiment in (one["id"] for one in submitted):
-        row = panel.locator(f'.det-Row[data-experiment-id="{experiment}"]')
-        expect(row.locator(".det-Row-state")).to_contain_text("Completed")
-        assert master.get(f"/experiments/{experiment}")["best_validation"] < 0.5
+    assert sorted(one["name"] for one in submitted) == sorted(calls)
+    assert all(one["best_validation"] < 0.5 for one in submitted)

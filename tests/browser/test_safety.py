@@ -111,7 +111,7 @@ def nobody_else_acts(screen: Screen, master: MasterAnswers, experiment: int, els
     def state() -> str:
         return str(master.get(f"/experiments/{experiment}")["state"])
 
-    for url in (pause, f"{api}start", f"{api}document/inspect"):
+    for url in (pause, f"{api}start", f"{api}notebook-runs"):
         assert screen.page.evaluate(FETCH, [url, "POST", {}, "same-origin"])[0] == 403, url
     assert state() == "ACTIVE"
 

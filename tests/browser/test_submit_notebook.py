@@ -1,234 +1,232 @@
-"""The Submit button of JupyterLab: the document as the front end has it, and a dialog that says what is sent."""
+"""The Submit button of JupyterLab: a notebook runs as a whole in the background, or goes on in its open kernel."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-import sysconfig
-import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
+import nbformat
 import pytest
-from browser_parts import Keep, Lab, Screen, wait_until
+from browser_parts import Keep, Lab, Opened, Screen, wait_until
 from master_answers import MasterAnswers
 from playwright.sync_api import Locator, expect
-from training_notebook import write_notebook
-from view_parts import accept, open_dialog, page_of, read
+from training_notebook import training_cells, write_notebook
+from view_parts import accept, open_dialog, page_of
+
+from det_native.notebook_runs.folders import list_runs
+from det_native.notebook_runs.start import stop_run
+from det_native.schema.home import Home
+from det_native.schema.notebook_runs import NotebookRun
 
 pytestmark = pytest.mark.slow
 
-IMPORTS = """
-import numpy as np
-import torch
-import det_native as det
-from det_native.pytorch import DataLoader, PyTorchTrial
+FIGURE = """
+import matplotlib.pyplot as plt
+plt.plot([1, 2, 3])
+plt.title(title)
+plt.show()
+"""
+GATE = """
+import pathlib, time
+pathlib.Path("begun").touch()
+while not pathlib.Path("gate").exists():
+    time.sleep(0.1)
+print("the end")
 """
 
-TRIAL = """
-class Sum(PyTorchTrial):
-    def __init__(self, context):
-        self.context = context
-        self.model = context.wrap_model(torch.nn.Linear(4, 1))
-        self.optimizer = context.wrap_optimizer(torch.optim.SGD(self.model.parameters(), lr=0.1))
 
-    def _loader(self):
-        x = torch.tensor(np.loadtxt("numbers.csv", delimiter=",", dtype="float32"))
-        return DataLoader(torch.utils.data.TensorDataset(x, x.sum(1, keepdim=True)), batch_size=8)
-
-    def build_training_data_loader(self):
-        return self._loader()
-
-    def build_validation_data_loader(self):
-        return self._loader()
-
-    def train_batch(self, batch, epoch_idx, batch_idx):
-        loss = torch.nn.functional.mse_loss(self.model(batch[0]), batch[1])
-        self.context.backward(loss)
-        self.context.step_optimizer(self.optimizer)
-        return {"loss": loss}
-
-    def evaluate_batch(self, batch):
-        return {"error": torch.nn.functional.mse_loss(self.model(batch[0]), batch[1])}
-"""
-
-CONFIG = """
-config = {
-    "name": "as saved",
-    "hyperparameters": {"global_batch_size": 8},
-    "searcher": {"name": "single", "metric": "error", "max_length": {"batches": 40}},
-    "max_restarts": 0,
-}
-"""
-
-TWO_SLOTS = '"resources": {"slots_per_trial": 2},\n    "max_restarts"'
-CREATE = "experiment = det.experimental.create(Sum, config)"
-NUMBERS = "\n".join(",".join(str((7 * row + column) % 10 / 10) for column in range(4)) for row in range(32))
-SECRET = 'api_key = "sk-proj-4f9aT7yQ2mXw8ZbN1cVd6RkHs3PgLe0U"'
+def folder_of(lab: Lab, name: str) -> Path:
+    """Return an empty folder for a notebook, a new one if the test is tried again."""
+    number = len(list(lab.root.glob(f"{name}-*")))
+    folder = lab.root / f"{name}-{number}"
+    folder.mkdir()
+    return folder
 
 
-def notebook(lab: Lab, name: str, *cells: str) -> Path:
-    """Write a notebook that trains on a data file beside it, in a folder of its own."""
-    folder = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=lab.root))
-    (folder / "numbers.csv").write_text(NUMBERS)
-    return write_notebook(folder / f"{name}.ipynb", *(cells or (IMPORTS, TRIAL, CONFIG, CREATE)))
+@pytest.fixture(autouse=True)
+def _no_run_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Stop the runs that a test has left."""
+    homes = [request.getfixturevalue(name) for name in ("home", "empty_home") if name in request.fixturenames]
+    yield
+    for home in homes:
+        for run in list_runs(home):
+            if not run.is_ended:
+                stop_run(home, run.id)
 
 
-def retype(screen: Screen, number: int, text: str) -> None:
-    """Replace the text of a cell, as a user does; nothing is saved."""
-    screen.cell(number).locator(".cm-content").click()
-    screen.page.keyboard.press("Control+a")
-    screen.page.keyboard.insert_text(text.strip())
+def runs_of(home: Home, notebook: Path) -> list[NotebookRun]:
+    """Return the runs of a notebook."""
+    return list_runs(home, str(notebook))
 
 
-def remarks(dialog: Locator, heading: str) -> list[str]:
-    """Return what stands under a heading."""
-    group = dialog.locator(".det-Submit-remarks", has_text=heading)
-    return group.locator("li").all_text_contents()  # folded ones, too
+def ended(home: Home, notebook: Path) -> NotebookRun:
+    """Return the one run of a notebook, once it has ended."""
+    wait_until(lambda: all(run.is_ended for run in runs_of(home, notebook)), "the run ends")
+    [run] = runs_of(home, notebook)
+    return run
 
 
-def test_the_notebook_is_sent_as_it_stands_and_completes_in_the_panel(
-    screen: Screen, lab: Lab, master: MasterAnswers, keep: Keep
+def row_of(screen: Screen, run: NotebookRun) -> Locator:
+    """Return the row of a run in the panel."""
+    return screen.open_panel().locator(".det-Run", has=screen.page.get_by_title(f"Run {run.id}: {run.path}"))
+
+
+def printed(path: Path) -> str:
+    """Return what the cells of a notebook have printed."""
+    notebook = nbformat.read(path, as_version=4)
+    return "".join(output.get("text", "") for cell in notebook.cells for output in cell.get("outputs", []))
+
+
+def test_the_whole_notebook_runs_in_the_background_and_is_opened_executed(
+    screen: Screen, lab: Lab, home: Home, master: MasterAnswers, tmp_path: Path, keep: Keep
 ) -> None:
-    before = len(master.get("/experiments"))
-    path = notebook(lab, "sent")
-    name = f"as typed {path.parent.name[-4:]}"  # another one if the test is tried again, on the same master
-    numbers = f"{NUMBERS}\n0.1,0.2,0.3,{len(name) + before / 10}"
-    (path.parent / "numbers.csv").write_text(numbers)
-    data = f"data = {str(path.parent / 'numbers.csv')!r}\n"
+    folder = folder_of(lab, "whole")
+    name = folder.name
+    definition, config, create = training_cells(name, batches=120, pace=0.05)
+    parameters = nbformat.v4.new_code_cell('title = "as written"\nbatches = 40', metadata={"tags": ["parameters"]})
+    path = write_notebook(folder / "train.ipynb", definition, config, f"{create}.wait()", FIGURE, "print(title)")
+    document = nbformat.read(path, as_version=4)
+    document.cells.insert(0, parameters)
+    nbformat.write(document, path)
     screen.open(path)
-    panel = screen.open_panel()
-    screen.run(0)
-    retype(screen, 0, IMPORTS + data)
-    retype(screen, 1, TRIAL.replace('"numbers.csv"', "data"))
-    retype(screen, 2, CONFIG.replace("as saved", name).replace('"max_restarts"', TWO_SLOTS))
-    dialog = open_dialog(screen)
-    expect(dialog).to_contain_text("Submit sent.ipynb")
-    expect(dialog.locator(".det-Submit-line")).to_have_text(
-        "Runs 4 cells in a process of their own and submits the training."
-    )
-    expect(dialog).to_contain_text("Submits create(), code cell 4, line 1, after every cell above.")
-    assert remarks(dialog, "Not what last ran") == [
-        "Code cell 1: text differs from what last ran",
-        "Code cells 2 to 4: not run yet",
-    ]
-    assert remarks(dialog, "Warnings") == []
+    screen.execute("kernelmenu:shutdown")
+    wait_until(lambda: not lab.kernel_states(), "no kernel runs")
+    screen.cell(5).locator(".cm-content").click()
+    screen.page.keyboard.press("Control+End")
+    screen.page.keyboard.insert_text("\nprint('typed and not saved')")
 
+    dialog = open_dialog(screen)
+    line = dialog.locator(".det-Submit-line")
+    expect(line).to_contain_text("Runs 6 cells of train.ipynb in a fresh kernel, Python 3 (ipykernel); ")
+    expect(line).to_contain_text("with the master of this machine, slots as configured.")
+    expect(dialog.get_by_label("In the open kernel instead")).to_be_hidden()
     slots = dialog.get_by_label("Slots for each trial")
-    expect(slots).to_have_value("")  # as the configuration says
-    expect(accept(dialog)).to_be_enabled()
     slots.fill("3")
-    expect(dialog.get_by_role("alert")).to_have_text("The master has 2 slots: choose at most 2.")
-    expect(accept(dialog)).to_be_disabled()
+    expect(dialog.locator(".det-Choice-problem")).to_have_text("The master has 2 slots: choose at most 2.")
     slots.fill("1")
-    expect(accept(dialog)).to_be_enabled()
-    expect(dialog.locator(".det-Submit-problems")).to_have_count(0)
+    expect(dialog.get_by_label("batches")).to_have_value("40")
+    dialog.get_by_label("title").fill(name)
     keep(screen, "submit-dialog")
-    for _ in range(2):  # the second one neither cancels nor sends again
+    for _ in range(2):  # the second one neither cancels nor begins another run
         screen.page.keyboard.press("Enter")
     dialog.wait_for(state="detached")
-    row = panel.locator(".det-Row", has_text=name)
-    expect(row.locator(".det-Row-state")).to_contain_text("Completed")
-    [experiment] = [one for one in master.get("/experiments") if one["name"] == name]
-    config = master.get(f"/experiments/{experiment['id']}")["config"]
-    assert config["resources"]["slots_per_trial"] == 1
-    assert float(row.locator(".det-Row-metric").inner_text()) == pytest.approx(experiment["best_validation"], rel=1e-2)
-    assert "as saved" in path.read_text(), "the file is as it was"
-    page_of(screen, experiment["id"])
-    assert len(master.get("/experiments")) == before + 1
+
+    wait_until(lambda: runs_of(home, path), "the run begins")
+    [run] = runs_of(home, path)
+    row = row_of(screen, run)
+    expect(row.locator(".det-Run-state")).to_have_text("Running · cell 5 of 7")
+    link = row.locator(".det-Run-experiments button")
+    expect(link).to_have_count(1)
+    keep(screen, "submit-running")
+    expect(row.locator(".det-Run-state")).to_have_text("Completed · 7 cells")
+    run = ended(home, path)
+    assert (run.state, run.error, run.notes) == ("COMPLETED", "", [])
+    [number] = run.experiments
+    assert link.inner_text() == f"#{number}"
+    assert master.get(f"/experiments/{number}")["config"]["resources"]["slots_per_trial"] == 1
+    assert printed(Path(run.executed)).endswith(f"{name}\ntyped and not saved\n")
+    assert "typed and not saved" in path.read_text(), "the notebook was saved first"
+    assert not lab.kernel_states(), "it runs beside the server's kernels"
+
+    row.get_by_role("button", name="Open the executed notebook").click()
+    copy = screen.page.locator(".jp-NotebookPanel:visible")
+    expect(screen.page.get_by_role("tab", name=f"train (experiment {number}).ipynb")).to_be_visible()
+    figure = copy.locator(".jp-RenderedImage img[src^='data:image/png']")
+    figure.scroll_into_view_if_needed()
+    expect(figure).to_be_visible()
+    assert (folder / f"train (experiment {number}).ipynb").is_file()
+    keep(screen, "submit-executed")
+
+    link.click()
+    page = page_of(screen, int(number))
+    notebook = page.locator(".det-exp-notebook")
+    with screen.page.expect_download() as download:
+        notebook.get_by_role("button", name="Download").click()
+    download.value.save_as(tmp_path / "downloaded.ipynb")
+    assert (tmp_path / "downloaded.ipynb").read_bytes() == Path(run.executed).read_bytes()
+    notebook.get_by_role("button", name="Open").click()
+    expect(copy.locator(".jp-Cell").first).to_be_visible()
+    assert [each.name for each in folder.glob("train (*")] == [f"train (experiment {number}).ipynb"]
 
 
-@pytest.mark.long
-def test_what_stands_in_the_way_is_said_with_its_cell(
-    screen: Screen, lab: Lab, master: MasterAnswers, keep: Keep
-) -> None:
-    before = len(master.get("/experiments"))
-    keyed = TRIAL.replace("self.context = context", "self.context, self.key = context, api_key")
-    screen.open(notebook(lab, "refused", f"{IMPORTS}{SECRET}", keyed, CONFIG, CREATE))
+def test_the_open_kernel_runs_what_has_changed_and_all_below(screen: Screen, lab: Lab, home: Home, keep: Keep) -> None:
+    path = write_notebook(folder_of(lab, "open") / "open.ipynb", "a = 1", "b = a + 1", "c = a + b", "print('c is', c)")
+    screen.open(path)
+    screen.run(0, 1)
+    screen.cell(1).locator(".cm-content").click()
+    screen.page.keyboard.press("Control+a")
+    screen.page.keyboard.insert_text("b = a + 10")
     dialog = open_dialog(screen)
-    accept(dialog).click()
-    problem = dialog.locator(".det-Submit-problems li")
-    expect(problem.locator("strong")).to_have_text("Code cell 1, line 5")
-    expect(problem).to_contain_text("api_key holds a string that looks like a secret")
-    expect(problem).to_contain_text("os.environ")
-    keep(screen, "submit-secret")
-    again = {
-        "syntax": (2, f"{CONFIG}def", "name 'config' is not defined"),
-        "field": (2, CONFIG.replace("max_length", "max_lenght"), "searcher.max_lenght"),
-        "values": (2, CONFIG.replace("40", "-40"), "searcher.max_length"),
-    }
-    for number, text, told in again.values():
-        dialog.locator(".jp-Dialog-footer .jp-mod-reject").click()
-        retype(screen, 0, IMPORTS)
-        retype(screen, 1, TRIAL)
-        retype(screen, number, text)
-        dialog = open_dialog(screen)
-        accept(dialog).click()
-        expect(dialog.locator(".det-Submit-problems li").first).to_contain_text(told)
-    dialog.locator(".jp-Dialog-footer .jp-mod-reject").click()
-    retype(screen, 2, CONFIG)
-    expect(accept(open_dialog(screen))).to_be_enabled()
-    assert len(master.get("/experiments")) == before
-
-
-@pytest.mark.long
-def test_here_trains_in_the_kernel_by_the_palette(screen: Screen, lab: Lab, master: MasterAnswers, keep: Keep) -> None:
-    before = len(master.get("/experiments"))
-    after = "print(experiment.id[:6], experiment.state.name, sorted(experiment.history))"
-    unneeded = "# det-skip\nprint('this is not needed')"
-    path = notebook(
-        lab, "here", unneeded, IMPORTS + SECRET, TRIAL + "# api_key", CONFIG, f"{CREATE}\nexperiment", after
+    dialog.get_by_label("In the open kernel instead").check()
+    line = dialog.locator(".det-Submit-line")
+    expect(line).to_have_text(
+        "Runs cells 2 to 4 in the open kernel: from the first that has changed or has not run yet."
     )
-    screen.open(path)
-    screen.execute("apputils:activate-command-palette")
-    screen.page.keyboard.type("Submit notebook")
-    screen.page.keyboard.press("Enter")
-    dialog = read(screen)
-    dialog.get_by_label("Here, in the kernel of this notebook").check()
-    expect(dialog).to_contain_text("Runs 4 cells of this notebook in its kernel")
     expect(dialog.get_by_label("Slots for each trial")).to_be_disabled()
-    keep(screen, "submit-here")
+    keep(screen, "submit-open-kernel")
     accept(dialog).click()
     dialog.wait_for(state="detached")
-    expect(screen.cell(4)).to_contain_text("Experiment local-")
-    assert screen.prompt(0) == "[ ]:", "a cell that is tagged det-skip is not run"
-    screen.run(5)
-    expect(screen.cell(5).locator(".jp-OutputArea-output")).to_have_text("local- COMPLETED ['loss', 'val_error']")
-    assert len(master.get("/experiments")) == before, "the master knows nothing of it"
+    expect(screen.cell(3).locator(".jp-OutputArea-output")).to_have_text("c is 12")
+    assert [screen.prompt(number) for number in range(4)] == ["[1]:", "[3]:", "[4]:", "[5]:"]
+
+    screen.save()
+    screen.open(path, reset=False)  # the page forgets, the kernel does not
+    dialog = open_dialog(screen)
+    dialog.get_by_label("In the open kernel instead").check()
+    expect(line).to_contain_text("there is nothing to run")
+    screen.page.keyboard.press("Escape")
+    assert runs_of(home, path) == []
 
 
-@pytest.mark.long
-def test_the_notebooks_own_interpreter_reads_and_runs_it(
-    screen: Screen, lab: Lab, master: MasterAnswers, tmp_path: Path
-) -> None:
-    interpreter = other_environment(tmp_path / "an-environment-of-its-own")
-    argv = [str(interpreter), "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    spec = {"argv": argv, "display_name": "Other", "language": "python"}
-    folder = lab.data / "kernels" / "other"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "kernel.json").write_text(json.dumps(spec))
-    computed = CONFIG.replace('"as saved"', "pathlib.Path(sys.prefix).name")
-    path = notebook(lab, "other", IMPORTS, TRIAL, f"import pathlib, sys\n{computed}", CREATE)
-    written = json.loads(path.read_text())
-    written["metadata"]["kernelspec"] = {"name": "other", "display_name": "Other", "language": "python"}
-    path.write_text(json.dumps(written))
+def test_a_run_goes_on_without_the_browser(opened: Opened, lab: Lab, home: Home) -> None:
+    folder = folder_of(lab, "closed")
+    path = write_notebook(folder / "closed.ipynb", *training_cells(folder.name, batches=20), GATE)
+    screen = opened(lab)
+    screen.open(path)
+    accept(open_dialog(screen)).click()
+    wait_until((folder / "begun").exists, "its last cell begins")
+    screen.close()
+    (folder / "gate").touch()
+    run = ended(home, path)
+    assert run.state == "COMPLETED"
+    assert printed(Path(run.executed)).endswith("the end\n")
+    later = opened(lab)
+    later.open()
+    expect(row_of(later, run).locator(".det-Run-state")).to_have_text("Completed · 4 cells")
+
+
+def test_a_run_goes_on_without_the_jupyter_server(lab_alone: Lab, empty_home: Home, opened: Opened) -> None:
+    folder = folder_of(lab_alone, "killed")
+    path = write_notebook(folder / "killed.ipynb", "import os\nprint(os.getppid())", GATE)
+    screen = opened(lab_alone)
+    screen.open(path)
+    accept(open_dialog(screen)).click()
+    wait_until((folder / "begun").exists, "its last cell begins")
+    lab_alone.kill()
+    (folder / "gate").touch()
+    run = ended(empty_home, path)
+    assert run.state == "COMPLETED"
+    assert printed(Path(run.executed)).endswith("the end\n")
+
+
+def test_a_run_is_stopped_in_the_panel(screen: Screen, lab: Lab, home: Home, keep: Keep) -> None:
+    folder = folder_of(lab, "stopped")
+    path = write_notebook(folder / "stopped.ipynb", "x = 1", GATE)
     screen.open(path)
     dialog = open_dialog(screen)
+    expect(dialog.locator(".det-Submit-remarks")).to_be_hidden()
     accept(dialog).click()
-    dialog.wait_for(state="detached")
-    row = screen.open_panel().locator(".det-Row", has_text="an-environment-of-its-own")
-    expect(row).to_be_visible()
-    wait_until(lambda: "Completed" in row.inner_text(), "it completes there")
-    [found] = [one for one in master.get("/experiments") if one["name"] == "an-environment-of-its-own"]
-    bundle = master.get(f"/bundles/{found['bundle_id']}")
-    assert bundle["interpreter"]["executable"] == str(interpreter)
-
-
-def other_environment(folder: Path) -> Path:
-    """Make an environment that has the packages of ours, and return its interpreter."""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=60)
-    interpreter = folder / "bin" / "python"
-    where = [str(interpreter), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
-    own = subprocess.run(where, check=True, capture_output=True, text=True, timeout=60).stdout.strip()
-    Path(own, "ours.pth").write_text(f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n")
-    return interpreter
+    wait_until((folder / "begun").exists, "its last cell begins")
+    [run] = runs_of(home, path)
+    dialog = open_dialog(screen)
+    expect(dialog.locator(".det-Submit-remarks")).to_contain_text(
+        f"Run {run.id} of this notebook goes on (cell 2 of 2)"
+    )
+    screen.page.keyboard.press("Escape")
+    row = row_of(screen, run)
+    row.get_by_role("button", name="Stop run").click()
+    screen.page.locator(".jp-Dialog").get_by_role("button", name="Stop").click()
+    expect(row.locator(".det-Run-state")).to_have_text("Stopped · cell 2 of 2")
+    expect(row.locator(".det-Run-problem")).to_contain_text("It was stopped.")
+    keep(screen, "submit-stopped")
+    assert len(runs_of(home, path)) == 1

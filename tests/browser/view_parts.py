@@ -11,16 +11,11 @@ _BATCH = re.compile(r"batch \d")
 
 
 def open_dialog(screen: Screen) -> Locator:
-    """Press Submit in the toolbar, and wait until the notebook has been read."""
-    screen.page.locator(".jp-NotebookPanel-toolbar").get_by_role("button", name="Submit").click()
-    return read(screen)
-
-
-def read(screen: Screen) -> Locator:
-    """Return the dialog, once the notebook has been read."""
+    """Press Submit in the toolbar, and wait for the dialog and what it asks."""
+    with screen.page.expect_response("**/notebook-runs/describe"):
+        screen.page.locator(".jp-NotebookPanel-toolbar:visible").get_by_role("button", name="Submit").click()
     dialog = screen.page.locator(".det-SubmitDialog")
     dialog.wait_for()
-    expect(dialog.locator(".det-Spinner")).to_have_count(0)
     return dialog
 
 

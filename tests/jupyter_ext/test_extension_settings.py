@@ -39,11 +39,11 @@ class TestUnderAnAuthorizer:
     async def test_it_is_asked(self, jupyter: Jupyter, master: MasterProcess) -> None:
         assert (await jupyter.get("status")).status_code == 200
         assert (await jupyter.get("master/experiments")).status_code == 200
-        for path in ("start", "master/experiments/1/kill", "document/submit"):
+        for path in ("start", "master/experiments/1/kill", "notebook-runs/1/stop"):
             assert (await jupyter.post(path, json={})).status_code == 403
 
 
-@pytest.mark.parametrize("name", ["status_seconds", "answer_seconds", "document_seconds"])
+@pytest.mark.parametrize("name", ["status_seconds", "answer_seconds"])
 def test_a_time_limit_that_is_none_is_refused(name: str) -> None:
     with pytest.raises(TraitError, match=f"DetJupyter.{name}"):
         DetJupyter(**{name: 0})

@@ -221,7 +221,10 @@ async def test_a_stranger_is_refused_on_every_route(jupyter: Jupyter, master: Ma
     async with httpx.AsyncClient(base_url=str(jupyter.client.base_url)) as stranger:
         for method, path in [
             *(("GET", path) for path in ("status", "master/health", "master/experiments", "master/events")),
-            *(("POST", path) for path in ("start", "master/experiments/1/kill", "document/inspect", "document/submit")),
+            *(
+                ("POST", path)
+                for path in ("start", "master/experiments/1/kill", "notebook-runs", "notebook-runs/1/stop")
+            ),
         ]:
             answer = await stranger.request(method, path, json={} if method == "POST" else None)
             assert answer.status_code == 403, f"{method} {path}"
@@ -230,7 +233,7 @@ async def test_a_stranger_is_refused_on_every_route(jupyter: Jupyter, master: Ma
 
 async def test_a_page_of_another_site_cannot_act_with_the_users_cookie(jupyter: Jupyter, master: MasterProcess) -> None:
     number = master.experiment()
-    paths = ["start", f"master/experiments/{number}/kill", "document/inspect"]
+    paths = ["start", f"master/experiments/{number}/kill", "notebook-runs"]
     async with httpx.AsyncClient(base_url=str(jupyter.client.base_url)) as browser:
         await browser.get(f"{jupyter.base}login")
         form = {"password": jupyter.token, "_xsrf": browser.cookies["_xsrf"]}

@@ -1,14 +1,18 @@
 /** What commands do with experiments: which one is meant, and what is said when it is refused. */
+import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { InputDialog, Notification } from '@jupyterlab/apputils';
+import type { NotebookPanel } from '@jupyterlab/notebook';
 
 import { newestFirst } from '../shared/allExperiments';
 import { dataOf } from '../shared/api';
 import { formatAgo } from '../shared/format';
 import type { Action, Experiment, ExperimentId } from '../shared/model';
+import type { ExtensionRoute } from '../shared/paths';
 import { actOn } from '../shared/requests';
 import { experimentStateText, TEXTS } from '../shared/texts';
 import { RequestError, type Transport } from '../shared/transport';
 import { confirmEnd } from './confirm';
+import { cellText, type NotebookRun } from './notebookRuns';
 
 const MOST_CHOICES = 200;
 
@@ -31,6 +35,34 @@ export async function act(
   await tell(async () => {
     await actOn(transport.api, experimentId, action);
   });
+}
+
+/** Have the server write an executed notebook where it can be opened, and open it; one that is open is loaded anew. */
+export async function openExecuted(
+  { commands }: JupyterFrontEnd,
+  transport: Transport,
+  route: Extract<ExtensionRoute, `${string}/open`>
+): Promise<void> {
+  await tell(async () => {
+    const { path } = await transport.post<{ path: string }>(route);
+    const opened = (await commands.execute('docmanager:open', { path })) as
+      NotebookPanel | undefined;
+    await opened?.context.ready;
+    if (opened && !opened.context.model.dirty) {
+      await opened.context.revert();
+    }
+  });
+}
+
+/** Stop a run of a notebook, if the user means it. */
+export async function stopRun(
+  transport: Transport,
+  run: NotebookRun
+): Promise<void> {
+  const question = `Its kernel ends after ${cellText(run)}, and experiments that it waits for are stopped.`;
+  if (await confirmEnd(question, 'Stop', `run ${run.id}`)) {
+    await tell(() => transport.post(`notebook-runs/${run.id}/stop`));
+  }
 }
 
 /** Let the user choose among experiments; null if there is none, or nothing was chosen. */

@@ -4,6 +4,7 @@ export const CommandIds = {
   workspace: 'det-native:open-workspace',
   show: 'det-native:show-experiments',
   open: 'det-native:open-experiment',
+  executed: 'det-native:open-executed-notebook',
   start: 'det-native:start-master',
   stop: 'det-native:stop-experiment',
   pause: 'det-native:pause-experiment',

@@ -7,13 +7,14 @@ import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import type { Action, Experiment, ExperimentId } from '../shared/model';
 import { asExperimentId } from '../shared/paths';
 import type { Transport } from '../shared/transport';
-import { act, chooseExperiment, tell } from './actions';
+import { act, chooseExperiment, openExecuted, tell } from './actions';
 import { HOME } from '../workspace/app/address';
 import { CommandIds } from './commandIds';
 import { fits } from './fits';
 import { experimentsIcon, submitIcon } from './icons';
 import type { WorkspaceTabs } from './workspace/tabs';
 import type { ExperimentsPanel } from './panel/panel';
+import type { RunsWatch } from './panel/runsWatch';
 
 const CATEGORY = 'det_native';
 
@@ -23,6 +24,7 @@ export interface CommandContext {
   notebooks: INotebookTracker;
   tabs: WorkspaceTabs;
   panel: ExperimentsPanel;
+  runs: RunsWatch;
   transport: Transport;
   submit: (panel: NotebookPanel) => Promise<void>;
   start: () => Promise<void>;
@@ -32,6 +34,7 @@ export interface CommandContext {
 export function addCommands(context: CommandContext): void {
   addNotebookCommands(context);
   addOpenCommand(context);
+  addExecutedCommand(context);
   addAction(context, CommandIds.stop, 'stop', 'Stop experiment');
   addAction(context, CommandIds.pause, 'pause', 'Pause experiment');
   addAction(context, CommandIds.resume, 'resume', 'Resume experiment');
@@ -61,7 +64,7 @@ function addNotebookCommands({
       : notebooks.currentWidget;
   app.commands.addCommand(CommandIds.submit, {
     label: args => (args.panelId === undefined ? 'Submit notebook' : 'Submit'),
-    caption: 'Send this notebook to the cluster as an experiment',
+    caption: 'Run this notebook in the background, in a kernel of its own',
     icon: submitIcon,
     isEnabled: args => meant(args) !== null,
     execute: async args => {
@@ -104,6 +107,26 @@ function addOpenCommand({ app, tabs, panel, transport }: CommandContext): void {
         (await chooseExperiment(transport, 'Which experiment to open?'));
       if (id !== null) {
         tabs.openExperiment(id);
+      }
+    }
+  });
+}
+
+function addExecutedCommand({
+  app,
+  panel,
+  runs,
+  transport
+}: CommandContext): void {
+  const wanted = () => runs.runOf(panel.activeExperiment?.id);
+  app.commands.addCommand(CommandIds.executed, {
+    label: 'Open executed notebook',
+    caption: 'Open the notebook whose run has begun the experiment',
+    isVisible: () => wanted() !== null,
+    execute: async () => {
+      const run = wanted();
+      if (run !== null) {
+        await openExecuted(app, transport, `notebook-runs/${run.id}/open`);
       }
     }
   });

@@ -3,10 +3,11 @@ import { Dialog, showDialog } from '@jupyterlab/apputils';
 
 export async function confirmEnd(
   question: string,
-  action: string
+  action: string,
+  what = 'the experiment'
 ): Promise<boolean> {
   const { button } = await showDialog({
-    title: `${action} the experiment?`,
+    title: `${action} ${what}?`,
     body: question,
     buttons: [Dialog.cancelButton(), Dialog.warnButton({ label: action })],
     defaultButton: 0

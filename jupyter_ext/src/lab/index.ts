@@ -16,7 +16,7 @@ import { CommandToolbarButton } from '@jupyterlab/ui-components';
 
 import { AllExperiments } from '../shared/allExperiments';
 import type { Transport } from '../shared/transport';
-import { tell } from './actions';
+import { openExecuted, stopRun, tell } from './actions';
 import { addCommands, addToPalette } from './commands';
 import { CommandIds } from './commandIds';
 import { EndNotices } from './endNotices';
@@ -26,6 +26,7 @@ import { ExecutionTracker } from './notebook/tracking';
 import { ServerViews } from './output/serverViews';
 import { addViewOutput } from './output/viewOutput';
 import { ExperimentsPanel } from './panel/panel';
+import { RunsWatch } from './panel/runsWatch';
 import { SlotsWatch } from './panel/slots';
 import { type SubmitContext, submitNotebook } from './submission/submit';
 import { showNotice } from './showNotice';
@@ -35,8 +36,6 @@ import { askedAddress, withoutAsked } from './workspace/asked';
 import { downloadFrom } from '../shared/download';
 import { WorkspaceTabs } from './workspace/tabs';
 
-/** Seconds that inspecting and submitting may take: cells may have to run; the server has its own limit. */
-const DOCUMENT_SECONDS = 3600;
 const PANEL_RANK = 600;
 const LAUNCHER_RANK = 10;
 
@@ -71,16 +70,20 @@ const plugin: JupyterFrontEndPlugin<void> = {
       download: downloadFrom(transport),
       loadIntoNotebook: (experimentId, checkpoint) =>
         tell(() => loader.load({ experimentId, checkpoint })),
+      openNotebook: id =>
+        openExecuted(app, transport, `experiments/${id}/notebook/open`),
       notebookCells: () => codeOf(notebooks.currentWidget)
     });
     const submission: SubmitContext = {
-      transport: labTransport(serverSettings, DOCUMENT_SECONDS),
+      transport,
       executions,
       contents: app.serviceManager.contents,
-      defaultKernelspec: () =>
-        app.serviceManager.kernelspecs.specs?.default ?? 'python3',
+      kernelspecs: () => app.serviceManager.kernelspecs.specs,
       dialogs: dialogs ?? undefined,
-      onOpen: id => tabs.openExperiment(id)
+      onRun: () => {
+        app.shell.activateById(panel.id);
+        void runs.ask();
+      }
     };
     const feed = new AllExperiments(transport);
     const start = () => tell(() => feed.start());
@@ -88,7 +91,8 @@ const plugin: JupyterFrontEndPlugin<void> = {
       showNotice(notice, id => tabs.openExperiment(id))
     );
     feed.subscribe(view => notices.take(view));
-    const panel = makePanel(app, notebooks, feed, transport, start);
+    const runs = new RunsWatch(transport);
+    const panel = makePanel(app, notebooks, feed, runs, transport, start);
     app.shell.add(panel, 'left', { rank: PANEL_RANK });
     app.contextMenu.menu.aboutToClose.connect(() => {
       // A menu takes the keyboard, and leaves it to nobody.
@@ -98,7 +102,16 @@ const plugin: JupyterFrontEndPlugin<void> = {
     });
     const submit = (notebook: NotebookPanel) =>
       submitNotebook(notebook, submission);
-    addCommands({ app, notebooks, tabs, panel, transport, submit, start });
+    addCommands({
+      app,
+      notebooks,
+      tabs,
+      panel,
+      runs,
+      transport,
+      submit,
+      start
+    });
     restorer?.add(panel, panel.id);
     if (restorer !== null) {
       tabs.restoreBy(restorer);
@@ -133,12 +146,19 @@ function makePanel(
   app: JupyterFrontEnd,
   notebooks: INotebookTracker,
   feed: AllExperiments,
+  runs: RunsWatch,
   transport: Transport,
   onStart: () => Promise<void>
 ): ExperimentsPanel {
   const panel = new ExperimentsPanel({
     feed,
     slots: new SlotsWatch(transport),
+    runs,
+    onRun: {
+      onOpen: ({ id }) =>
+        void openExecuted(app, transport, `notebook-runs/${id}/open`),
+      onStop: run => void stopRun(transport, run).then(() => runs.ask())
+    },
     version: VERSION,
     onOpen: id => void app.commands.execute(CommandIds.open, { id }),
     onOpenAll: () => void app.commands.execute(CommandIds.workspace),

@@ -6,13 +6,8 @@ import { FetchTransport, type Transport } from '../shared/transport';
 
 /**
  * The way to the server extension of the Jupyter server that serves this page.
- *
- * @param requestSeconds - How long an answer may take; that of the transport by default.
  */
-export function labTransport(
-  settings: ServerConnection.ISettings,
-  requestSeconds?: number
-): Transport {
+export function labTransport(settings: ServerConnection.ISettings): Transport {
   const authorization: Record<string, string> = settings.token
     ? { Authorization: `token ${settings.token}` }
     : {};
@@ -21,8 +16,7 @@ export function labTransport(
     // The page's own `fetch` refuses to be called with the settings as `this`.
     (url, init) =>
       settings.fetch.call(null, url, { ...settings.init, ...init }),
-    () => authorization,
-    requestSeconds
+    () => authorization
   );
   return withSharedEvents(transport, serverOf(settings.baseUrl));
 }

@@ -15,8 +15,10 @@ export type EventsRoute = typeof MASTER_EVENTS | typeof LOCAL_EVENTS;
 export type ExtensionRoute =
   | 'status'
   | 'start'
-  | 'document/inspect'
-  | 'document/submit'
+  | 'notebook-runs'
+  | 'notebook-runs/describe'
+  | `notebook-runs/${number}/${'stop' | 'open'}`
+  | `experiments/${number}/notebook/open`
   | 'local/experiments'
   | `saved/${'experiments' | 'trials' | 'local'}/${string}`;
 

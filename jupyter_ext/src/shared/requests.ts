@@ -134,6 +134,12 @@ export function artifactAddress(
   return addressOf('/api/v1/trials/{trial_id}/artifacts/content', params);
 }
 
+/** Address of the executed notebook whose training call began an experiment. */
+export function notebookAddress(id: ExperimentId): Address {
+  const path = '/api/v1/experiments/{experiment_id}/notebook';
+  return addressOf(path, ofExperiment(id));
+}
+
 /** Address of a file of a checkpoint. */
 export function checkpointFileAddress(
   id: ExperimentId,

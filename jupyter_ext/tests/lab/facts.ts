@@ -1,17 +1,19 @@
-/** Experiments and inspections for the tests, complete as the server sends them. */
+/** Experiments, runs and dialogs for the tests, complete as the server sends them. */
 import type { ListView } from '../../src/shared/listFeed';
 import type {
   Experiment,
   MasterStatus,
   UserErrorInfo
 } from '../../src/shared/model';
+import type { NotebookRun } from '../../src/lab/notebookRuns';
 import {
+  type Choice,
   type DialogEvent,
   type DialogModel,
   next,
+  type NotebookFacts,
   opened
 } from '../../src/lab/submission/dialogModel';
-import type { Inspection } from '../../src/lab/submission/inspection';
 
 export const NOW = Date.parse('2026-11-20T12:00:00Z');
 
@@ -83,28 +85,34 @@ export function listView(change: Partial<ListView> = {}): ListView {
   };
 }
 
-export function inspection(change: Partial<Inspection> = {}): Inspection {
+export function notebookRun(change: Partial<NotebookRun> = {}): NotebookRun {
   return {
-    ok: true,
-    prompts: true,
-    call: { cell: 5, id: 'c5', line: 2, kind: 'fit', framework: 'keras' },
-    master: 'http://127.0.0.1:1',
-    master_problem: '',
-    warnings: [],
-    changed: [],
-    written: { place: 'cluster', test: false },
-    here: { before: 'before()', cells: ['c1', 'c5'], after: 'after()' },
-    problems: [],
+    id: 3,
+    path: '/home/ada/train.ipynb',
+    state: 'RUNNING',
+    cell: 5,
+    cells: 12,
+    error: '',
+    notes: [],
+    experiments: ['7'],
+    started: NOW / 1000 - 60,
+    ended: 0,
     ...change
   };
 }
 
+export const NOTEBOOK: NotebookFacts = {
+  name: 'train.ipynb',
+  kernel: 'Python 3',
+  cells: 6,
+  first: null
+};
+
 /** The dialog after what happened in it. */
 export function after(...events: DialogEvent[]): DialogModel {
-  return events.reduce(next, opened());
+  return events.reduce(next, opened(NOTEBOOK));
 }
 
-export const inspected = (change: Partial<Inspection> = {}): DialogEvent => ({
-  type: 'inspected',
-  inspection: inspection(change)
-});
+export function chosen(choice: Partial<Choice>): DialogEvent {
+  return { type: 'chosen', choice };
+}

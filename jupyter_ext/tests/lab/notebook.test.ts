@@ -1,6 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
 
-import { documentCells } from '../../src/lab/notebook/cells';
 import {
   ExecutionMemory,
   windowStore
@@ -14,10 +13,12 @@ import {
 describe('the executions of a notebook', () => {
   it('remembers the text that was handed to the kernel, not what was typed while it ran', () => {
     const memory = new ExecutionMemory();
+    expect(memory.hasRun('a', 'x = 1')).toBe(false);
     memory.scheduled('a', 'x = 1');
-    expect(memory.lastRan('a')).toBeNull();
+    expect(memory.hasRun('a', 'x = 1')).toBe(true); // it is about to
     memory.ended('a', 'done');
-    expect(memory.lastRan('a')).toBe('x = 1');
+    expect(memory.hasRun('a', 'x = 1')).toBe(true);
+    expect(memory.hasRun('a', 'x = 2')).toBe(false);
   });
 
   it('takes executions of the same cell in their order', () => {
@@ -25,46 +26,43 @@ describe('the executions of a notebook', () => {
     memory.scheduled('a', 'x = 1');
     memory.scheduled('a', 'x = 2');
     memory.ended('a', 'done');
-    expect(memory.lastRan('a')).toBe('x = 1');
+    expect(memory.alive).toEqual(['x = 1']);
+    expect(memory.hasRun('a', 'x = 2')).toBe(true);
     memory.ended('a', 'done');
-    expect(memory.lastRan('a')).toBe('x = 2');
+    expect(memory.alive).toEqual(['x = 2']);
   });
 
-  it('does not count what was called off before it began', () => {
+  it.each(['aborted', 'failed'] as const)('counts %s as not run', end => {
     const memory = new ExecutionMemory();
     memory.scheduled('a', 'x = 1');
-    memory.ended('a', 'aborted');
-    expect(memory.lastRan('a')).toBeNull();
+    memory.ended('a', end);
+    expect(memory.hasRun('a', 'x = 1')).toBe(false);
     expect(memory.alive).toEqual([]);
   });
 
-  it('counts what failed as run, but not as something that lives', () => {
-    const memory = new ExecutionMemory();
-    memory.scheduled('a', 'import nothing');
-    memory.ended('a', 'failed');
-    expect(memory.lastRan('a')).toBe('import nothing');
-    expect(memory.alive).toEqual([]);
-  });
-
-  it('still knows after a reload of the page what ran last, and not whether it lives', () => {
+  it('still knows after a reload of the page what the same kernel has run', () => {
     const kept = new Map<string, string>();
     const storage = {
       getItem: (key: string) => kept.get(key) ?? null,
       setItem: (key: string, text: string) => void kept.set(key, text)
     };
-    const memory = new ExecutionMemory(windowStore(() => 'a.ipynb', storage));
+    const store = (name: string) => windowStore(() => name, storage);
+    const memory = new ExecutionMemory(store('a.ipynb'));
+    memory.kernelIs('one');
     memory.scheduled('a', 'x = 1');
     memory.ended('a', 'done');
-    const later = new ExecutionMemory(windowStore(() => 'a.ipynb', storage));
-    expect(later.lastRan('a')).toBe('x = 1');
-    expect(later.alive).toEqual([]);
-    const other = new ExecutionMemory(windowStore(() => 'b.ipynb', storage));
-    expect(other.lastRan('a')).toBeNull();
+    const later = new ExecutionMemory(store('a.ipynb'));
+    later.kernelIs('one');
+    expect(later.hasRun('a', 'x = 1')).toBe(true);
+    later.kernelIs('two');
+    expect(later.hasRun('a', 'x = 1')).toBe(false);
+    const other = new ExecutionMemory(store('b.ipynb'));
+    expect(other.alive).toEqual([]);
   });
 
-  it('does without a store that is full, damaged or not there yet', () => {
+  it('does without a store that is full, damaged, of an older version or not there yet', () => {
     const full = {
-      getItem: () => '{"a": 3, "b": "y"',
+      getItem: () => '{"kernel": 3, "texts"',
       setItem: () => {
         throw new Error('QuotaExceededError');
       }
@@ -72,17 +70,19 @@ describe('the executions of a notebook', () => {
     const memory = new ExecutionMemory(windowStore(() => 'a.ipynb', full));
     memory.scheduled('a', 'x = 1');
     memory.ended('a', 'done');
-    expect(memory.lastRan('a')).toBe('x = 1');
+    expect(memory.hasRun('a', 'x = 1')).toBe(true);
     const setItem = vi.fn();
     const unnamed = windowStore(() => '', { getItem: () => '{}', setItem });
-    unnamed.write({ a: 'x' });
-    expect(unnamed.read()).toEqual({});
+    unnamed.write({ kernel: 'k', texts: { a: 'x' } });
+    expect(unnamed.read()).toEqual({ kernel: '', texts: {} });
     expect(setItem).not.toHaveBeenCalled();
-    const odd = { getItem: () => '{"a": 3, "b": "y"}', setItem };
-    expect(windowStore(() => 'a', odd).read()).toEqual({ b: 'y' });
+    for (const text of ['{"a": "y"}', 'null', '{"texts": {"a": 3}}']) {
+      const odd = windowStore(() => 'a', { getItem: () => text, setItem });
+      expect(odd.read()).toEqual({ kernel: '', texts: {} });
+    }
   });
 
-  it('knows after a restart what ran last, and that nothing of it lives', () => {
+  it('knows after a restart that nothing lives', () => {
     const memory = new ExecutionMemory();
     memory.scheduled('a', 'x = 1');
     memory.ended('a', 'done');
@@ -90,64 +90,8 @@ describe('the executions of a notebook', () => {
     memory.scheduled('b', 'y = 1');
     memory.kernelRestarted();
     memory.ended('b', 'done');
-    expect(memory.lastRan('a')).toBe('x = 1');
-    expect(memory.lastRan('b')).toBeNull();
+    expect(memory.hasRun('a', 'x = 1')).toBe(false);
     expect(memory.alive).toEqual([]);
-  });
-});
-
-describe('the cells of the document', () => {
-  const memory = new ExecutionMemory();
-  memory.scheduled('a', 'x = 1');
-  memory.ended('a', 'done');
-
-  it('are the code cells from top to bottom, with tags and what last ran', () => {
-    const cells = documentCells(
-      {
-        cells: [
-          { cell_type: 'markdown', id: 'm', source: '# Title' },
-          {
-            cell_type: 'code',
-            id: 'a',
-            source: 'x = 2',
-            execution_count: 3,
-            metadata: { tags: ['det-skip', 7] }
-          },
-          { cell_type: 'raw', id: 'r', source: 'raw' },
-          {
-            cell_type: 'code',
-            id: 'b',
-            source: ['y = 1\n', 'z = 2'],
-            execution_count: null
-          }
-        ]
-      },
-      memory
-    );
-    expect(cells).toEqual([
-      {
-        id: 'a',
-        source: 'x = 2',
-        execution_count: 3,
-        executed: 'x = 1',
-        tags: ['det-skip']
-      },
-      {
-        id: 'b',
-        source: 'y = 1\nz = 2',
-        execution_count: null,
-        executed: null,
-        tags: []
-      }
-    ]);
-  });
-
-  it('get an id from their place where the notebook is of an older format', () => {
-    const cells = documentCells(
-      { cells: [{ cell_type: 'code', source: '' }] },
-      memory
-    );
-    expect(cells[0]?.id).toBe('cell-0');
   });
 });
 

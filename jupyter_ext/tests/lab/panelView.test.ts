@@ -9,10 +9,11 @@ import { Widget } from '@lumino/widgets';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { ExperimentsPanel } from '../../src/lab/panel/panel';
+import { RunsWatch } from '../../src/lab/panel/runsWatch';
 import { SlotsWatch } from '../../src/lab/panel/slots';
 import { AllExperiments } from '../../src/shared/allExperiments';
 import { AWAY, ScriptedTransport } from '../shared/scriptedTransport';
-import { experiment, status } from './facts';
+import { experiment, notebookRun, NOW, status } from './facts';
 
 const LIST = 'master/experiments';
 const widgets: Widget[] = [];
@@ -36,6 +37,7 @@ async function panelWith(answers: Record<string, unknown> = {}) {
     status: status(),
     [LIST]: [experiment({ id: 8 }), experiment()],
     'local/experiments': [],
+    'notebook-runs': [],
     'master/master': { slots: [{ trial_id: 3 }, {}] },
     ...answers
   });
@@ -43,6 +45,8 @@ async function panelWith(answers: Record<string, unknown> = {}) {
   const calls = {
     onOpenAll: vi.fn(),
     onOpen: vi.fn(),
+    onOpenRun: vi.fn(),
+    onStopRun: vi.fn(),
     onSubmit: vi.fn(),
     onStart: vi.fn(() => feed.start())
   };
@@ -50,6 +54,8 @@ async function panelWith(answers: Record<string, unknown> = {}) {
   const panel = new ExperimentsPanel({
     feed,
     slots: new SlotsWatch(transport),
+    runs: new RunsWatch(transport),
+    onRun: { onOpen: calls.onOpenRun, onStop: calls.onStopRun },
     version: '0.1.0',
     canSubmit,
     ...calls
@@ -178,5 +184,60 @@ describe('the panel', () => {
     await vi.advanceTimersByTimeAsync(60_000);
     expect(transport.requests).toEqual([]);
     expect(transport.newestOf('master/events').over).toBe(true);
+  });
+});
+
+describe('the runs of notebooks', () => {
+  const shown = async (...runs: unknown[]) => {
+    vi.setSystemTime(NOW);
+    return panelWith({ 'notebook-runs': runs });
+  };
+
+  it('stand above the experiments, with what can be done', async () => {
+    const run = notebookRun({ experiments: ['7', 'local-1'] });
+    const { node, texts, calls } = await shown(run);
+    expect(texts('.det-Run .det-Row-name')).toEqual(['train.ipynb']);
+    expect(texts('.det-Run-state')).toEqual(['Running · cell 5 of 12']);
+    expect(texts('.det-Run-experiments button')).toEqual(['#7', 'local-1']);
+    const press = (name: string) =>
+      [...node.querySelectorAll<HTMLButtonElement>('.det-Run button')]
+        .find(each => nameOf(each) === name)!
+        .click();
+    press('local-1');
+    expect(calls.onOpen).toHaveBeenCalledWith('local-1');
+    press('Stop run 3 of train.ipynb');
+    expect(calls.onStopRun).toHaveBeenCalledWith(run);
+    press('Open the executed notebook of run 3 of train.ipynb');
+    expect(calls.onOpenRun).toHaveBeenCalledWith(run);
+  });
+
+  it('are asked for while one goes on and the panel is seen', async () => {
+    const { transport, texts, node } = await shown(notebookRun());
+    const asked = () =>
+      transport.requests.filter(each => each === 'GET notebook-runs').length;
+    const before = asked();
+    const button = node.querySelector('.det-Run-experiments button');
+    transport.answers.set('notebook-runs', [notebookRun({ cell: 6 })]);
+    await vi.advanceTimersByTimeAsync(2020);
+    expect(asked()).toBe(before + 1);
+    expect(texts('.det-Run-state')).toEqual(['Running · cell 6 of 12']);
+    expect(node.querySelector('.det-Run-experiments button')).toBe(button);
+    setPageHidden(true);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(asked()).toBe(before + 1);
+    const error = 'Cell 6 of 12 raised ValueError: <b>no</b>';
+    const ended = { state: 'FAILED', ended: NOW / 1000, error } as const;
+    transport.answers.set('notebook-runs', [notebookRun(ended)]);
+    setPageHidden(false);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(asked()).toBe(before + 2); // once, and not again: it has ended
+    expect(texts('.det-Run-problem')).toEqual([error]);
+    expect(node.querySelector('.det-Run b')).toBeNull();
+  });
+
+  it('that ended long ago are left out, and none takes no room', async () => {
+    const old = notebookRun({ state: 'COMPLETED', ended: NOW / 1000 - 7200 });
+    const { node } = await shown(old);
+    expect(node.querySelector<HTMLElement>('.det-Runs')!.hidden).toBe(true);
   });
 });

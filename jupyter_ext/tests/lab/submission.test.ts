@@ -1,327 +1,247 @@
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import {
   type ControllerOptions,
+  refusalOf,
   SubmitController
 } from '../../src/lab/submission/controller';
 import {
-  acceptLabel,
-  blockedText,
   canSubmit,
   type DialogModel,
+  lineOf,
   next,
   opened,
-  slotsProblem,
-  waitingText
+  remarksOf,
+  slotsProblem
 } from '../../src/lab/submission/dialogModel';
-import type {
-  DocumentBody,
-  Inspection
-} from '../../src/lab/submission/inspection';
-import { refusalOf } from '../../src/lab/submission/refusals';
-import { remarks } from '../../src/lab/submission/summary';
-import { RequestError, type Transport } from '../../src/shared/transport';
-import { after, inspected, inspection } from './facts';
-import { ScriptedTransport } from '../shared/scriptedTransport';
+import { RequestError } from '../../src/shared/transport';
+import { AWAY, held, ScriptedTransport } from '../shared/scriptedTransport';
+import { after, chosen, NOTEBOOK, notebookRun, status } from './facts';
+
+const MASTER = status({
+  master: { url: 'http://127.0.0.1:8123', version: '0.1.0', protocol: 1 }
+});
+const KNOWN = { type: 'master-known', master: MASTER } as const;
+
+describe('the line', () => {
+  it('says notebook, kernel, master and slots', () => {
+    expect(lineOf(after(KNOWN))).toBe(
+      'Runs 6 cells of train.ipynb in a fresh kernel, Python 3; its training calls run as written, ' +
+        'with the master http://127.0.0.1:8123, slots as configured.'
+    );
+    expect(
+      lineOf(after(KNOWN, chosen({ place: 'cluster', slots: 2, test: true })))
+    ).toContain(
+      'its training calls go to the master http://127.0.0.1:8123, 2 slots for each trial, one minimal loop each.'
+    );
+    expect(lineOf(after(KNOWN, chosen({ place: 'local' })))).toContain(
+      '; its training calls train in that kernel.'
+    );
+  });
+
+  it('says that a master is started where none runs, and does without an answer', () => {
+    const none = { type: 'master-known', master: status({ state: 'none' }) };
+    expect(lineOf(after(none as typeof KNOWN))).toContain(
+      'with a master that is started on this machine'
+    );
+    expect(lineOf(after())).toContain('with the master, slots as configured');
+    const socket = { url: 'unix:/a.sock', version: '0.1.0', protocol: 1 };
+    const here = { ...KNOWN, master: { ...MASTER, master: socket } };
+    expect(lineOf(after(here))).toContain('with the master of this machine, ');
+  });
+
+  it.each([
+    [1, 'Runs 6 cells in the open kernel.'],
+    [6, 'Runs cell 6 in the open kernel: from the first'],
+    [3, 'Runs cells 3 to 6 in the open kernel: from the first'],
+    [0, 'Every cell has run in the open kernel as it stands']
+  ])('says what the open kernel runs from cell %d', (first, text) => {
+    const model = next(
+      opened({ ...NOTEBOOK, first }),
+      chosen({ place: 'kernel' })
+    );
+    expect(lineOf(model)).toContain(text);
+    expect(canSubmit(model)).toBe(first !== 0);
+  });
+});
 
 describe('the dialog', () => {
-  it('waits in words, and cannot be accepted before it knows what would be sent', () => {
-    const model = opened();
-    expect(waitingText(model)).toContain('Reading the notebook');
-    expect(canSubmit(model)).toBe(false);
-    expect(next(model, { type: 'submitted' })).toBe(model);
-  });
-
-  it('can be accepted once the notebook is read', () => {
-    const model = after(inspected());
-    expect([model.phase, canSubmit(model), waitingText(model)]).toEqual([
-      'ready',
-      true,
-      ''
-    ]);
-    expect(acceptLabel(model)).toBe('Submit');
-  });
-
-  it('is blocked by what the notebook has wrong', () => {
-    const model = after(
-      inspected({
-        problems: [
-          { where: 'cell 3', what: 'uses lock', remedy: 'Make it there.' }
-        ]
-      })
-    );
-    expect([model.phase, canSubmit(model)]).toEqual(['blocked', false]);
-    expect(blockedText(model.choice.place)).toContain('cannot be sent');
-  });
-
-  it('may still run in the kernel what cannot be sent', () => {
-    const problems = [{ where: 'cell 3', what: 'holds a secret', remedy: '' }];
-    const blocked = after(inspected({ problems }));
-    expect(remarks(blocked)).toEqual([]);
-    const here = next(blocked, { type: 'chosen', choice: { place: 'here' } });
-    expect(canSubmit(here)).toBe(true);
-    expect(blockedText(here.choice.place)).toContain('kernel may run it');
+  it('can be accepted as it opens', () => {
+    expect(canSubmit(after())).toBe(true);
+    const sent = after({ type: 'submitted' });
+    expect([sent.phase, canSubmit(sent)]).toEqual(['submitting', false]);
+    expect(next(sent, { type: 'submitted' })).toBe(sent);
   });
 
   it.each([
     [3, 'The master has 2 slots: choose at most 2.'],
-    [0, ''],
-    [-1, 'Enter a whole number of slots; 0 for work that needs none.'],
-    [1.5, 'Enter a whole number of slots; 0 for work that needs none.'],
-    [Number.NaN, 'Enter a whole number of slots; 0 for work that needs none.'],
+    [0, 'Enter a whole number of slots, 1 or more.'],
+    [1.5, 'Enter a whole number of slots, 1 or more.'],
+    [Number.NaN, 'Enter a whole number of slots, 1 or more.'],
     [2, '']
   ])('says of %d slots of 2: %s', (slots, problem) => {
-    const model = after(
-      inspected(),
-      { type: 'slots-known', slots: 2 },
-      { type: 'chosen', choice: { slots } }
-    );
+    const offered = { type: 'slots-known', slots: 2, kinds: '' } as const;
+    const model = after(offered, chosen({ slots }));
     expect(slotsProblem(model)).toBe(problem);
     expect(canSubmit(model)).toBe(problem === '');
+    expect(canSubmit(next(model, chosen({ place: 'kernel' })))).toBe(true);
   });
 
   it('takes any number of slots while no master is known', () => {
-    const model = after(inspected(), { type: 'chosen', choice: { slots: 64 } });
-    expect(canSubmit(model)).toBe(true);
+    expect(canSubmit(after(chosen({ slots: 64 })))).toBe(true);
   });
 
-  it('asks for no slots in the kernel', () => {
-    const model = after(
-      inspected(),
-      { type: 'slots-known', slots: 1 },
-      { type: 'chosen', choice: { place: 'here' } }
-    );
-    expect([slotsProblem(model), acceptLabel(model)]).toEqual(['', 'Run here']);
-  });
-
-  it('begins with the test that the notebook says', () => {
-    expect(
-      after(inspected({ written: { place: 'here', test: true } })).choice.test
-    ).toBe(true);
-  });
-
-  it('says what it does while it sends', () => {
-    expect(waitingText(after(inspected(), { type: 'submitted' }))).toContain(
-      'Running the cells'
-    );
-  });
-
-  it('can begin again after a refusal', () => {
-    const refused = after({
-      type: 'refused',
-      refusal: { message: 'No.', remedy: '', problems: [], canRetry: true }
+  it('says that a master cannot be used, unless it is not', () => {
+    const away = status({
+      state: 'unreachable',
+      message: 'No.',
+      remedy: 'So.'
     });
-    expect(refused.phase).toBe('refused');
-    expect(next(refused, { type: 'retried' })).toMatchObject({
-      phase: 'inspecting',
-      refusal: null
-    });
+    const model = after({ type: 'master-known', master: away });
+    expect(remarksOf(model)).toEqual(['No. So.']);
+    expect(remarksOf(next(model, chosen({ place: 'local' })))).toEqual([]);
+    expect(remarksOf(after(KNOWN))).toEqual([]);
   });
 });
 
-describe('a refusal', () => {
-  it('has the words of the server', () => {
-    const problems = [
-      { where: 'cell 3', what: 'uses lock', remedy: 'Make it there.' }
-    ];
-    const error = new RequestError(
-      'Cannot be sent.',
-      400,
-      'refused',
-      'Mend it.',
-      problems
-    );
-    const words = { message: 'Cannot be sent.', remedy: 'Mend it.', problems };
-    expect(refusalOf(error)).toEqual({ ...words, canRetry: false });
-    expect(refusalOf(REFUSED).canRetry).toBe(true);
+const RUNS = 'notebook-runs';
+const DESCRIBE = 'notebook-runs/describe';
+const BAD = new RequestError('Kernel gone.', 400, 'refused', '', [
+  { where: 'kernel', what: 'is not installed', remedy: '' }
+]);
+
+function dialogWith(answers: Record<string, unknown> = {}) {
+  const transport = new ScriptedTransport({
+    status: MASTER,
+    'master/master': { slots: [{}, {}] },
+    [DESCRIBE]: { parameters: { lr: '0.1' }, running: null },
+    [RUNS]: notebookRun(),
+    ...answers
   });
-
-  it('is never empty', () => {
-    expect(refusalOf(new Error('broken')).message).toBe('broken');
-  });
-});
-
-interface Request {
-  path: string;
-  body: DocumentBody;
-}
-
-/** A server whose answers are given one by one; an `Error` refuses. */
-const SLOT = { device: 'cuda', name: 'Fake', memory: 8e9 };
-
-function controller(...answers: unknown[]) {
-  const requests: Request[] = [];
   const models: DialogModel[] = [];
-  const ran: Inspection['here'][] = [];
-  const transport = {
-    api: new ScriptedTransport({ 'master/master': { slots: [SLOT, SLOT] } })
-      .api,
-    post: (path: string, body: DocumentBody, signal: AbortSignal) => {
-      requests.push({ path, body });
-      const answer = answers.shift();
-      if (answer === 'never') {
-        return new Promise((_, reject) => {
-          signal.addEventListener('abort', () =>
-            reject(new Error('called off'))
-          );
-        });
-      }
-      return answer instanceof Error
-        ? Promise.reject(answer)
-        : Promise.resolve(answer);
-    }
-  } as unknown as Transport;
+  const did: string[] = [];
   let keys = 0;
   const options: ControllerOptions = {
     transport,
-    document: { path: 'demo.ipynb', kernelspec: 'python3', cells: [] },
+    facts: { ...NOTEBOOK, first: 2 },
+    notebook: { path: 'deep/train.ipynb', kernel: 'python3' },
+    parameters: 'lr = 0.1',
     newKey: () => `key-${++keys}`,
     onModel: model => models.push(model),
-    runHere: here => Promise.resolve(void ran.push(here))
+    save: () => Promise.resolve(void did.push('saved')),
+    runInKernel: () => Promise.resolve(void did.push('ran'))
   };
-  return { controller: new SubmitController(options), requests, models, ran };
+  const dialog = new SubmitController(options);
+  const sent = () =>
+    transport.bodies.filter(body => 'key' in (body as object)) as Array<
+      Record<string, unknown>
+    >;
+  return { dialog, transport, models, did, options, sent };
 }
 
-const SUBMITTED = { ok: true, experiment: { id: 9, name: 'digits' } };
-const REFUSED = new RequestError('Not yet.', 503, 'starting', 'Wait.');
-
 describe('submitting', () => {
-  it('inspects, then sends the same document with what was chosen', async () => {
-    const {
-      controller: dialog,
-      requests,
-      models
-    } = controller(inspection(), SUBMITTED);
+  it('saves the notebook, and begins a run with what was chosen', async () => {
+    const { dialog, did, sent, transport } = dialogWith();
     await dialog.begin();
     expect(dialog.model).toMatchObject({
-      phase: 'ready',
+      description: { parameters: { lr: '0.1' } },
       slotsOffered: 2,
-      slotKinds: 'Fake (8.0 GB)'
+      master: MASTER
     });
-    dialog.take({ type: 'chosen', choice: { slots: 1, test: true } });
-    expect(await dialog.submit()).toEqual({
-      kind: 'submitted',
-      experiment: SUBMITTED.experiment
-    });
-    expect(requests.map(({ path }) => path)).toEqual([
-      'document/inspect',
-      'document/submit'
+    expect(transport.bodies).toEqual([
+      { path: 'deep/train.ipynb', kernel: 'python3', source: 'lr = 0.1' }
     ]);
-    expect(requests[0]?.body).toMatchObject({
-      path: 'demo.ipynb',
-      slots: null,
-      test: false
-    });
-    expect(requests[1]?.body).toMatchObject({
-      slots: 1,
-      test: true,
-      place: 'cluster'
-    });
-    expect(models.map(({ phase }) => phase)).toContain('submitting');
-    expect(dialog.model.phase).toBe('done');
+    dialog.take(chosen({ slots: 1, test: true, parameters: { lr: '0.5' } }));
+    expect(await dialog.submit()).toEqual({ kind: 'run', run: notebookRun() });
+    expect(did).toEqual(['saved']);
+    expect(sent()).toEqual([
+      {
+        path: 'deep/train.ipynb',
+        kernel: 'python3',
+        place: '',
+        slots: 1,
+        test: true,
+        beside: false,
+        parameters: { lr: '0.5' },
+        key: 'key-2'
+      }
+    ]);
   });
 
-  it('repeats a refused request with the same key, so that it submits once', async () => {
-    const { controller: dialog, requests } = controller(
-      inspection(),
-      REFUSED,
-      inspection(),
-      SUBMITTED
-    );
-    await dialog.begin();
+  it('needs no answer to what the dialog asks', async () => {
+    const never = new Promise(() => undefined);
+    const { dialog } = dialogWith({
+      status: never,
+      'master/master': never,
+      [DESCRIBE]: never
+    });
+    void dialog.begin();
+    expect(await dialog.submit()).toMatchObject({ kind: 'run' });
+  });
+
+  it('begins one run by a second press while it is sent', async () => {
+    const answer = held<unknown>();
+    const { dialog, sent } = dialogWith({ [RUNS]: answer.promise });
+    const [first, second] = [dialog.submit(), dialog.submit()];
+    expect(await second).toBeNull();
+    answer.release(notebookRun());
+    expect(await first).toMatchObject({ kind: 'run' });
+    expect(sent()).toHaveLength(1);
+  });
+
+  it('repeats what nobody answered with the same key, and takes another for another choice', async () => {
+    const { dialog, sent, transport } = dialogWith({ [RUNS]: AWAY });
     expect(await dialog.submit()).toBeNull();
-    expect(dialog.model.refusal?.message).toBe('Not yet.');
-    const ready = dialog.begin();
-    await ready;
-    expect(await dialog.submit()).toMatchObject({ kind: 'submitted' });
-    const keys = requests
-      .filter(({ path }) => path === 'document/submit')
-      .map(({ body }) => body.idempotency_key);
+    expect(dialog.model.refusal).toEqual(['The master does not answer. Wait.']);
+    expect(await dialog.submit()).toBeNull();
+    dialog.take(chosen({ slots: 1 }));
+    expect(dialog.model.refusal).toEqual([]);
+    transport.answers.set(RUNS, notebookRun());
+    expect(await dialog.submit()).toMatchObject({ kind: 'run' });
+    const keys = sent().map(({ key }) => key);
     expect(keys[0]).toBe(keys[1]);
+    expect(keys[1]).not.toBe(keys[2]);
   });
 
-  it('takes another key for another choice: it is another experiment', async () => {
-    const { controller: dialog, requests } = controller(
-      inspection(),
-      SUBMITTED
-    );
-    await dialog.begin();
-    dialog.take({ type: 'chosen', choice: { slots: 1 } });
-    await dialog.submit();
-    expect(requests[0]?.body.idempotency_key).not.toBe(
-      requests[1]?.body.idempotency_key
-    );
-  });
-
-  it('sends nothing while something is wrong', async () => {
-    const problems = [{ where: 'cell 1', what: 'fails', remedy: '' }];
-    const { controller: dialog, requests } = controller(
-      inspection({ problems })
-    );
-    await dialog.begin();
+  it('does not send a notebook that cannot be saved', async () => {
+    const { dialog, sent, options } = dialogWith();
+    options.save = () => Promise.reject(new Error('The disk is full.'));
     expect(await dialog.submit()).toBeNull();
-    expect(requests).toHaveLength(1);
+    expect(dialog.model.refusal).toEqual(['The disk is full.']);
+    expect(sent()).toEqual([]);
   });
 
-  it('reads the notebook again when another call is chosen', async () => {
-    const { controller: dialog, requests } = controller(
-      inspection(),
-      inspection({ chosen: 0 })
-    );
+  it('runs in the open kernel instead, and saves and sends nothing', async () => {
+    const { dialog, did, sent } = dialogWith();
+    dialog.take(chosen({ place: 'kernel' }));
+    expect(await dialog.submit()).toEqual({ kind: 'kernel' });
+    expect([did, sent()]).toEqual([['ran'], []]);
+  });
+
+  it('says at once what the server knows to be wrong', async () => {
+    const { dialog } = dialogWith({ [DESCRIBE]: BAD });
     await dialog.begin();
-    dialog.take({ type: 'chosen', choice: { slots: 2 } });
-    dialog.take({ type: 'chosen', choice: { call: 0 } });
-    expect([dialog.model.phase, canSubmit(dialog.model)]).toEqual([
-      'inspecting',
-      false
+    expect(dialog.model.refusal).toEqual([
+      'Kernel gone.',
+      'kernel is not installed'
     ]);
-    await vi.waitFor(() => expect(dialog.model.phase).toBe('ready'));
-    expect(
-      requests.slice(1).map(({ body }) => [body.call, body.slots])
-    ).toEqual([[0, 2]]);
   });
 
-  it('runs in the kernel instead, if that is chosen', async () => {
-    const { controller: dialog, requests, ran } = controller(inspection());
-    await dialog.begin();
-    dialog.take({ type: 'chosen', choice: { place: 'here' } });
-    expect(await dialog.submit()).toEqual({ kind: 'here' });
-    expect(ran).toEqual([inspection().here]);
-    expect(requests).toHaveLength(1);
-  });
-
-  it('prepares the kernel for a test, if that was chosen after the notebook was read', async () => {
-    const here = { before: 'run(test=True)', cells: ['c1'], after: 'end()' };
-    const {
-      controller: dialog,
-      requests,
-      ran
-    } = controller(inspection(), inspection({ here }));
-    await dialog.begin();
-    dialog.take({ type: 'chosen', choice: { place: 'here', test: true } });
-    expect(await dialog.submit()).toEqual({ kind: 'here' });
-    expect(requests.map(({ body }) => body.test)).toEqual([false, true]);
-    expect(ran).toEqual([here]);
-  });
-
-  it('shows what the server refuses, and inspects again on demand', async () => {
-    const { controller: dialog, requests } = controller(REFUSED, inspection());
-    await dialog.begin();
-    expect(dialog.model).toMatchObject({
-      phase: 'refused',
-      refusal: { remedy: 'Wait.' }
-    });
-    dialog.take({ type: 'retried' });
-    expect(dialog.model.phase).toBe('inspecting');
-    expect(requests).toHaveLength(2);
-  });
-
-  it('calls off what is under way when the user goes away, without a word', async () => {
-    const { controller: dialog, models } = controller('never');
-    const begun = dialog.begin();
-    await Promise.resolve();
+  it('sends and says nothing once the user has gone away', async () => {
+    const saving = held<void>();
+    const { dialog, models, transport, options } = dialogWith();
+    options.save = () => saving.promise;
+    const submitted = dialog.submit();
     dialog.abort();
-    await begun;
-    expect(models.every(({ phase }) => phase === 'inspecting')).toBe(true);
+    const told = models.length;
+    saving.release();
+    expect(await submitted).toBeNull();
+    expect(transport.requests).toEqual([]);
+    expect(models).toHaveLength(told);
   });
+});
+
+it('an error has words, whatever it is', () => {
+  expect(refusalOf('text')).toEqual(['text']);
+  expect(refusalOf(new Error('broken'))).toEqual(['broken']);
 });

@@ -147,8 +147,8 @@ describe('the events of a page', () => {
     await settle();
     expect(told).toEqual(['other bundle']);
     scripted.answers.set('start', {});
-    scripted.answers.set('document/inspect', {});
-    await shared.post('document/inspect');
+    scripted.answers.set('notebook-runs', {});
+    await shared.post('notebook-runs');
     expect(told).toHaveLength(1);
     await shared.post('start');
     expect(told).toHaveLength(2);

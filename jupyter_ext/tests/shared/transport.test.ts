@@ -55,7 +55,7 @@ describe('a request', () => {
     const transport = await connected((request, response) => {
       void bodyOf(request).then(body => answerJson(response, { got: body }));
     });
-    expect(await transport.post('document/submit', { name: '<b>' })).toEqual({
+    expect(await transport.post('notebook-runs', { name: '<b>' })).toEqual({
       got: { name: '<b>' }
     });
     expect(running().requests[0]?.headers['content-type']).toBe(
@@ -84,7 +84,7 @@ describe('a request', () => {
         400
       )
     );
-    const error = await refused(transport.post('document/submit'));
+    const error = await refused(transport.post('notebook-runs'));
     expect(error).toMatchObject({
       message: 'Cannot be sent.',
       remedy: 'Mend it.',

@@ -46,7 +46,6 @@ function transportOf(change: Record<string, unknown> = {}): ScriptedTransport {
     [`${PATH}/checkpoints`]: [checkpoint()],
     [`${PATH}/curves`]: [],
     'master/experiments': [],
-    'master/schedules': [],
     'master/trial-summaries': [],
     ...Object.fromEntries(
       [3, 4].flatMap(id =>
@@ -340,4 +339,29 @@ test('Markdown never becomes HTML of its own, and links lead nowhere strange', (
   expect(
     container.querySelector<HTMLInputElement>('input[type=checkbox]')?.checked
   ).toBe(true);
+});
+
+test('the executed notebook is opened where JupyterLab is, and downloaded', async () => {
+  const kept = {
+    [PATH]: detail({ state: 'COMPLETED', notebook: 'f'.repeat(64) })
+  };
+  const openNotebook = vi.fn(() => Promise.resolve());
+  const download = vi.fn(() => Promise.resolve());
+  show(transportOf(kept), '/experiments/7', { openNotebook, download });
+  const fact = await screen.findByText('Executed notebook');
+  const buttons = within(fact.nextElementSibling as HTMLElement);
+  fireEvent.click(buttons.getByRole('button', { name: 'Open' }));
+  expect(openNotebook).toHaveBeenCalledWith(7);
+  fireEvent.click(buttons.getByRole('button', { name: 'Download' }));
+  expect(download).toHaveBeenCalledWith('/api/v1/experiments/7/notebook');
+  cleanup();
+
+  show(transportOf(kept));
+  await screen.findByRole('button', { name: 'Download' });
+  expect(screen.queryByRole('button', { name: 'Open' })).toBeNull();
+  cleanup();
+
+  show(transportOf());
+  await screen.findByText('Framework');
+  expect(screen.queryByText('Executed notebook')).toBeNull();
 });

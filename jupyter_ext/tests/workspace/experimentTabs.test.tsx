@@ -43,7 +43,6 @@ function transportOf(change: Record<string, unknown> = {}): ScriptedTransport {
     [`${PATH}/checkpoints`]: [checkpoint()],
     [`${PATH}/curves`]: [],
     'master/experiments': [],
-    'master/schedules': [],
     'master/trial-summaries': [],
     ...Object.fromEntries(
       [3, 4].flatMap(id =>

@@ -1,15 +1,23 @@
-/** What ran last: the text of every cell at the moment at which it was executed. */
+/** What a notebook's kernel has run: the text of every cell at the moment at which it was executed. */
 
 /** How an execution ended; an aborted one never began (a cell before it failed). */
 export type ExecutionEnd = 'done' | 'failed' | 'aborted';
 
-/** Where texts outlive the page; by the id of the cell. */
-export interface TextStore {
-  read(): Readonly<Record<string, string>>;
-  write(texts: Readonly<Record<string, string>>): void;
+/** Texts that a kernel has executed without an error, by the id of the cell. */
+export interface Executed {
+  /** Id of the kernel. */
+  kernel: string;
+  texts: Readonly<Record<string, string>>;
 }
 
-const NOWHERE: TextStore = { read: () => ({}), write: () => undefined };
+/** Where they outlive the page. */
+export interface ExecutedStore {
+  read(): Executed;
+  write(executed: Executed): void;
+}
+
+const NOTHING: Executed = { kernel: '', texts: {} };
+const NOWHERE: ExecutedStore = { read: () => NOTHING, write: () => undefined };
 
 /**
  * The executions of one notebook in this window.
@@ -18,11 +26,21 @@ const NOWHERE: TextStore = { read: () => ({}), write: () => undefined };
  */
 export class ExecutionMemory {
   private readonly _texts: Map<string, string>;
-  private readonly _succeeded = new Map<string, string>();
   private readonly _waiting = new Map<string, string[]>();
+  private _kernel: string;
 
-  constructor(private readonly _store: TextStore = NOWHERE) {
-    this._texts = new Map(Object.entries(_store.read()));
+  constructor(private readonly _store: ExecutedStore = NOWHERE) {
+    const { kernel, texts } = _store.read();
+    this._kernel = kernel;
+    this._texts = new Map(Object.entries(texts));
+  }
+
+  /** Note which kernel the notebook has: of another one's executions nothing lives. */
+  kernelIs(id: string): void {
+    if (id !== this._kernel) {
+      this._kernel = id;
+      this.kernelRestarted();
+    }
   }
 
   /** Note that a cell was handed to the kernel with this text. */
@@ -42,29 +60,35 @@ export class ExecutionMemory {
     if (source === undefined || end === 'aborted') {
       return;
     }
-    this._texts.set(cellId, source);
-    this._store.write(Object.fromEntries(this._texts));
     if (end === 'done') {
-      this._succeeded.set(cellId, source);
+      this._texts.set(cellId, source);
     } else {
-      this._succeeded.delete(cellId);
+      this._texts.delete(cellId);
     }
+    this._keep();
   }
 
-  /** The kernel has begun anew: the texts still ran last, but nothing of them lives any more. */
+  /** The kernel has begun anew: nothing of what it ran lives any more. */
   kernelRestarted(): void {
     this._waiting.clear();
-    this._succeeded.clear();
+    this._texts.clear();
+    this._keep();
   }
 
-  /** Text of a cell when it last ran; null if that is not known. */
-  lastRan(cellId: string): string | null {
-    return this._texts.get(cellId) ?? null;
+  /** Whether the kernel has run a cell with this text without an error, or is about to. */
+  hasRun(cellId: string, source: string): boolean {
+    const last = this._waiting.get(cellId)?.at(-1) ?? this._texts.get(cellId);
+    return last === source;
   }
 
   /** Texts that the kernel which runs now has executed without an error. */
   get alive(): string[] {
-    return [...this._succeeded.values()];
+    return [...this._texts.values()];
+  }
+
+  private _keep(): void {
+    const texts = Object.fromEntries(this._texts);
+    this._store.write({ kernel: this._kernel, texts });
   }
 }
 
@@ -76,13 +100,13 @@ export class ExecutionMemory {
 export function windowStore(
   key: () => string,
   storage: Pick<Storage, 'getItem' | 'setItem'> = window.sessionStorage
-): TextStore {
+): ExecutedStore {
   return {
-    read: () => textsOf(key() ? storage.getItem(PREFIX + key()) : null),
-    write: texts => {
+    read: () => executedOf(key() ? storage.getItem(PREFIX + key()) : null),
+    write: executed => {
       try {
         if (key()) {
-          storage.setItem(PREFIX + key(), JSON.stringify(texts));
+          storage.setItem(PREFIX + key(), JSON.stringify(executed));
         }
       } catch {
         // The browser's store is full: after a reload these cells count as not run.
@@ -93,15 +117,17 @@ export function windowStore(
 
 const PREFIX = 'det-native:executed:';
 
-function textsOf(stored: string | null): Record<string, string> {
+function executedOf(stored: string | null): Executed {
   try {
-    const found: unknown = JSON.parse(stored ?? '{}');
-    return Object.fromEntries(
-      Object.entries(found ?? {}).filter(
-        (entry): entry is [string, string] => typeof entry[1] === 'string'
-      )
+    const found = JSON.parse(stored ?? '{}') as Partial<Executed> | null;
+    const texts = Object.entries(found?.texts ?? {}).filter(
+      ([, text]) => typeof text === 'string'
     );
+    return {
+      kernel: String(found?.kernel ?? ''),
+      texts: Object.fromEntries(texts)
+    };
   } catch {
-    return {};
+    return NOTHING;
   }
 }

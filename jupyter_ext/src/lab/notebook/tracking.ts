@@ -1,4 +1,4 @@
-/** Watches the notebooks of this page, to know what ran last in each. */
+/** Watches the notebooks of this page, to know what the kernel of each has run. */
 import type { ISessionContext } from '@jupyterlab/apputils';
 import {
   type INotebookModel,
@@ -32,7 +32,7 @@ export class ExecutionTracker {
     _notebooks.forEach(panel => this._watchKernel(panel));
   }
 
-  /** What ran last in a notebook, as far as this window has seen it. */
+  /** What the kernel of a notebook has run, as far as this window has seen it. */
   memoryOf(model: INotebookModel): ExecutionMemory {
     let memory = this._memories.get(model);
     if (memory === undefined) {
@@ -72,7 +72,11 @@ export class ExecutionTracker {
         this.memoryOf(panel.model).kernelRestarted();
       }
     };
-    panel.sessionContext.kernelChanged.connect(forget);
+    panel.sessionContext.kernelChanged.connect((_, { newValue }) => {
+      if (panel.model !== null && newValue !== null) {
+        this.memoryOf(panel.model).kernelIs(newValue.id);
+      }
+    });
     panel.sessionContext.statusChanged.connect(
       (_: ISessionContext, status: Kernel.Status) => {
         if (

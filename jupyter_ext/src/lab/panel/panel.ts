@@ -11,6 +11,8 @@ import { Presence } from '../presence';
 import { changesOf } from './changes';
 import { ExperimentList } from './list';
 import { rowOf } from './rows';
+import { type RunActions, RunsView } from './runsView';
+import { listedRuns, type RunsWatch } from './runsWatch';
 import {
   ACTION_LABELS,
   headerText,
@@ -27,6 +29,8 @@ const CLOCK_MILLISECONDS = 30_000;
 export interface PanelOptions {
   feed: AllExperiments;
   slots: SlotsWatch;
+  runs: RunsWatch;
+  onRun: Omit<RunActions, 'onExperiment'>;
   version: string;
   onOpen: (experimentId: ExperimentId) => void;
   /** Open the table of all experiments. */
@@ -42,6 +46,7 @@ export class ExperimentsPanel extends Widget {
   private readonly _presence: Presence;
   private readonly _list: ExperimentList;
   private readonly _master = make('p', 'det-Panel-master');
+  private readonly _runs: RunsView;
   private readonly _notice = make('div', 'det-Panel-notice');
   private readonly _message = make('div', 'det-Panel-message');
   private readonly _others = make('p', 'det-Panel-others');
@@ -57,6 +62,10 @@ export class ExperimentsPanel extends Widget {
       label: 'Experiments',
       onOpen: _options.onOpen
     });
+    this._runs = new RunsView({
+      ..._options.onRun,
+      onExperiment: _options.onOpen
+    });
     this._master.setAttribute('role', 'status');
     this._notice.setAttribute('role', 'alert');
     this.node.setAttribute('role', 'region');
@@ -67,6 +76,7 @@ export class ExperimentsPanel extends Widget {
     this.node.prepend(
       this._makeHeader(),
       this._master,
+      this._runs.element,
       this._notice,
       this._message
     );
@@ -74,6 +84,7 @@ export class ExperimentsPanel extends Widget {
     this._presence = new Presence(seen => this._seenChanged(seen));
     this._unsubscribe = _options.feed.subscribe(() => this._drawSoon());
     _options.slots.onChange = () => this._drawSoon();
+    _options.runs.onChange = () => this._drawSoon();
   }
 
   /** The experiment that the keyboard or the pointer chose last. */
@@ -149,6 +160,7 @@ export class ExperimentsPanel extends Widget {
   }
 
   private _seenChanged(seen: boolean): void {
+    this._options.runs.setSeen(seen);
     if (seen) {
       this._options.feed.resume();
       this._clock = setInterval(() => this._drawSoon(), CLOCK_MILLISECONDS);
@@ -173,9 +185,11 @@ export class ExperimentsPanel extends Widget {
   }
 
   private _draw(): void {
-    const { feed, slots, version } = this._options;
+    const { feed, slots, runs, version } = this._options;
     const screen = screenOf(feed.view, version);
     slots.follow(feed.view, this._presence.seen);
+    runs.follow(feed.view.experiments[0]?.id);
+    this._runs.show(listedRuns(runs.runs, Date.now()));
     const master = headerText(feed.view, slots.found);
     setText(this._master, master);
     this._master.title = slots.found?.lines ?? '';

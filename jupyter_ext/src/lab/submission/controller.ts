@@ -1,44 +1,47 @@
 /** Runs the submit dialog: asks, sends, and tells what came of it. Knows no JupyterLab. */
+import type { MasterStatus } from '../../shared/model';
 import { masterInfo } from '../../shared/requests';
 import { kindsText, slotName } from '../../shared/slotNames';
-import type { Transport } from '../../shared/transport';
+import { RequestError, type Transport } from '../../shared/transport';
+import type { NotebookRun } from '../notebookRuns';
 import {
   canSubmit,
+  type Description,
   type DialogEvent,
   type DialogModel,
   next,
+  type NotebookFacts,
   opened
 } from './dialogModel';
-import type { DocumentBody, Inspection, Submission } from './inspection';
-import { refusalOf } from './refusals';
 
 /** What the controller is given. */
 export interface ControllerOptions {
   transport: Transport;
-  /** The notebook as it is now; slots, test and key are filled in here. */
-  document: Pick<DocumentBody, 'path' | 'kernelspec' | 'cells'>;
-  /** A fresh key, so that a repeated request submits once. */
+  facts: NotebookFacts;
+  /** The notebook's path below the server's root, and the name of its kernelspec. */
+  notebook: { path: string; kernel: string };
+  /** Text of the cell tagged `parameters`; empty where none is. */
+  parameters: string;
+  /** A fresh key, so that a repeated request begins one run. */
   newKey: () => string;
   onModel: (model: DialogModel) => void;
-  /** Trains in the notebook's kernel, unless the user has gone away; resolves when it has begun. */
-  runHere: (here: Inspection['here'], gone: AbortSignal) => Promise<void>;
+  /** Saves the notebook, if it has changed. */
+  save: () => Promise<void>;
+  /** Runs what the open kernel has not run; resolves when that has begun. */
+  runInKernel: () => Promise<void>;
 }
 
 /** How the dialog ended. */
-export type Outcome =
-  | { kind: 'submitted'; experiment: Submission['experiment'] }
-  | { kind: 'here' };
+export type Outcome = { kind: 'run'; run: NotebookRun } | { kind: 'kernel' };
 
 /** One run of the dialog. */
 export class SubmitController {
-  private _model: DialogModel = opened();
+  private _model: DialogModel;
   private _key: string;
-  private _inspectedAsTest = false;
-  /** Counts the readings: answers to earlier ones are of no interest. */
-  private _reading = 0;
   private readonly _gone = new AbortController();
 
   constructor(private readonly _options: ControllerOptions) {
+    this._model = opened(_options.facts);
     this._key = _options.newKey();
   }
 
@@ -46,38 +49,28 @@ export class SubmitController {
     return this._model;
   }
 
-  /** Ask what would be sent, and how many slots there are. */
+  /** Show the dialog, and ask meanwhile what else there is to say. */
   async begin(): Promise<void> {
     this._options.onModel(this._model);
-    await Promise.all([this._inspect(), this._askSlots()]);
+    await Promise.all([this._describe(), this._askMaster(), this._askSlots()]);
   }
 
   /** Take what the user did in the form. */
   take(event: DialogEvent): void {
     if (event.type === 'chosen') {
-      this._key = this._options.newKey(); // another request: its repeat must not return the first one's experiment
+      this._key = this._options.newKey(); // another request: its repeat must not return the first one's run
     }
     this._apply(event);
-    if (event.type === 'retried') {
-      void this._inspect();
-    } else if (event.type === 'chosen' && event.choice.call !== undefined) {
-      this._apply({ type: 'reread' });
-      void this._inspect();
-    }
   }
 
-  /** Send the notebook, or begin here; null if it was refused, or is not ready: the model says why. */
+  /** Begin what was chosen; null if it was refused, or is under way: the model says so. */
   async submit(): Promise<Outcome | null> {
-    const { choice, inspection } = this._model;
-    if (!canSubmit(this._model) || inspection === null) {
-      return null; // Enter is pressed twice, or too soon
+    if (!canSubmit(this._model)) {
+      return null; // Enter is pressed twice
     }
     this._apply({ type: 'submitted' });
     try {
-      const outcome: Outcome =
-        choice.place === 'here'
-          ? await this._runHere(inspection)
-          : await this._send();
+      const outcome = await this._begin();
       this._apply({ type: 'accepted' });
       return outcome;
     } catch (error) {
@@ -86,52 +79,47 @@ export class SubmitController {
     }
   }
 
-  /** The user has gone away: what is under way is called off. */
+  /** The user has gone away: what has not been sent is not sent. */
   abort(): void {
     this._gone.abort();
   }
 
-  private async _runHere(inspection: Inspection): Promise<Outcome> {
-    // What prepares the kernel says whether it is a test, and the user may have chosen otherwise since.
-    const fits = this._inspectedAsTest === this._model.choice.test;
-    const { here } = fits ? inspection : await this._askInspection();
-    await this._options.runHere(here, this._gone.signal);
-    return { kind: 'here' };
-  }
-
-  private async _send(): Promise<Outcome> {
-    const answer = await this._options.transport.post<Submission>(
-      'document/submit',
-      this._body(),
+  private async _begin(): Promise<Outcome> {
+    const { place, ...rest } = this._model.choice;
+    if (place === 'kernel') {
+      await this._options.runInKernel();
+      return { kind: 'kernel' };
+    }
+    await this._options.save();
+    const run = await this._options.transport.post<NotebookRun>(
+      'notebook-runs',
+      { ...this._options.notebook, ...rest, place, key: this._key },
       this._gone.signal
     );
-    return { kind: 'submitted', experiment: answer.experiment };
+    return { kind: 'run', run };
   }
 
-  private async _inspect(): Promise<void> {
-    const reading = ++this._reading;
+  private async _describe(): Promise<void> {
+    const { transport, notebook, parameters } = this._options;
     try {
-      const inspection = await this._askInspection();
-      if (reading === this._reading) {
-        this._apply({ type: 'inspected', inspection });
-      }
+      const description = await transport.post<Description>(
+        'notebook-runs/describe',
+        { ...notebook, source: parameters },
+        this._gone.signal
+      );
+      this._apply({ type: 'described', description });
     } catch (error) {
-      if (reading === this._reading) {
-        this._refused(error);
-      }
+      this._refused(error);
     }
   }
 
-  private async _askInspection(): Promise<Inspection> {
-    const body = this._body();
-    const path = 'document/inspect';
-    const inspection = await this._options.transport.post<Inspection>(
-      path,
-      body,
-      this._gone.signal
-    );
-    this._inspectedAsTest = body.test;
-    return inspection;
+  private async _askMaster(): Promise<void> {
+    const { transport } = this._options;
+    const status = transport.get<MasterStatus>('status', this._gone.signal);
+    const master = await status.catch(() => null);
+    if (master !== null) {
+      this._apply({ type: 'master-known', master });
+    }
   }
 
   private async _askSlots(): Promise<void> {
@@ -143,26 +131,12 @@ export class SubmitController {
       const kinds = kindsText(slots.map(slotName));
       this._apply({ type: 'slots-known', slots: slots.length, kinds });
     } catch {
-      // No master yet: any number of slots may be asked for, and the submit starts one.
+      // No master yet: any number of slots may be asked for, and the first training call starts one.
     }
-  }
-
-  private _body(): DocumentBody {
-    const { choice } = this._model;
-    return {
-      ...this._options.document,
-      place: 'cluster',
-      call: choice.call,
-      slots: choice.slots,
-      test: choice.test,
-      idempotency_key: this._key
-    };
   }
 
   private _refused(error: unknown): void {
-    if (!this._gone.signal.aborted) {
-      this._apply({ type: 'refused', refusal: refusalOf(error) });
-    }
+    this._apply({ type: 'refused', refusal: refusalOf(error) });
   }
 
   private _apply(event: DialogEvent): void {
@@ -171,4 +145,16 @@ export class SubmitController {
       this._options.onModel(this._model);
     }
   }
+}
+
+/** An error in words, a paragraph each. */
+export function refusalOf(error: unknown): string[] {
+  const message = error instanceof Error ? error.message : String(error);
+  if (!(error instanceof RequestError)) {
+    return [message];
+  }
+  const problems = error.problems.map(({ where, what, remedy }) =>
+    [where, what, remedy].filter(Boolean).join(' ')
+  );
+  return [`${message} ${error.remedy}`.trim(), ...problems];
 }

@@ -1,10 +1,8 @@
-/** The submit dialog: JupyterLab's own, which stays open until the notebook is sent or the user gives up. */
+/** The submit dialog: JupyterLab's own, which stays open until something has begun or the user gives up. */
 import { Dialog } from '@jupyterlab/apputils';
-import type { Message } from '@lumino/messaging';
 
-import { acceptLabel, canSubmit, type DialogModel } from './dialogModel';
+import { canSubmit, type DialogEvent, type DialogModel } from './dialogModel';
 import { DialogView } from './dialogView';
-import type { DialogEvent } from './dialogModel';
 
 const ACCEPT = 1;
 
@@ -37,45 +35,17 @@ export class SubmitDialog extends Dialog<void> {
   /** Show the model. */
   showModel(model: DialogModel): void {
     this._view.showModel(model);
-    const accept = this._acceptButton;
-    if (accept === null) {
-      return;
+    const accept = this.node.querySelector<HTMLElement>(
+      '.jp-Dialog-footer .jp-mod-accept'
+    );
+    // Not `disabled`: a button that is loses the keyboard, and Enter would reach Cancel or nothing.
+    accept?.setAttribute('aria-disabled', String(!canSubmit(model)));
+    if (
+      this.isAttached &&
+      (document.activeElement?.matches(':disabled') ?? true)
+    ) {
+      accept?.focus(); // the field that had it cannot be used any more
     }
-    accept.disabled = !canSubmit(model);
-    const label = accept.querySelector('.jp-Dialog-buttonLabel');
-    if (label !== null && label.textContent !== acceptLabel(model)) {
-      label.textContent = acceptLabel(model);
-      accept.setAttribute('aria-label', acceptLabel(model));
-    }
-    this._keepFocus();
-  }
-
-  protected override onAfterAttach(message: Message): void {
-    super.onAfterAttach(message);
-    this._keepFocus();
-  }
-
-  /**
-   * A disabled button loses the keyboard, and with it Escape; browsers name it as the active one for a while.
-   *
-   * Until it can be pressed the dialog itself has the keyboard, and not Cancel: Enter pressed twice must not cancel.
-   */
-  private _keepFocus(): void {
-    const accept = this._acceptButton;
-    const content = this.node.querySelector<HTMLElement>('.jp-Dialog-content');
-    const { activeElement } = document;
-    const isLost = activeElement?.matches(':disabled') ?? true;
-    const isElsewhere =
-      !isLost && this.node.contains(activeElement) && activeElement !== content;
-    if (!this.isAttached || content === null || isElsewhere) {
-      return;
-    }
-    content.tabIndex = -1;
-    (accept?.disabled === false ? accept : content).focus();
-  }
-
-  private get _acceptButton(): HTMLButtonElement | null {
-    return this.node.querySelector('.jp-Dialog-footer .jp-mod-accept');
   }
 
   /** Close: it is done. */

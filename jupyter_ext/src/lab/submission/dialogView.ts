@@ -1,166 +1,155 @@
-/** The body of the submit dialog. */
+/** The body of the submit dialog: the line that says what will happen, and the choices. */
 import { Widget } from '@lumino/widgets';
 
-import { button, make, prose, setText } from '../../shared/dom';
-import { makeWaiting } from '../dom';
+import { make, prose, setText } from '../../shared/dom';
 import {
-  blockedText,
+  type Choice,
   type DialogEvent,
   type DialogModel,
-  waitingText
+  lineOf,
+  type Place,
+  remarksOf,
+  slotsProblem
 } from './dialogModel';
-import { ChoiceView } from './choiceView';
-import {
-  callText,
-  masterText,
-  type Remarks,
-  remarks,
-  summaryText
-} from './summary';
-import type { Inspection, ProblemInfo } from './inspection';
+
+const PLACES: Readonly<Record<Place, string>> = {
+  '': 'As the cells say',
+  cluster: 'On the cluster',
+  local: 'On this machine, in its kernel',
+  kernel: 'In the open kernel instead'
+};
 
 /** Shows the model; what the user does becomes events. */
 export class DialogView extends Widget {
-  private readonly _choice: ChoiceView;
-  private readonly _status = make('div', 'det-Submit-status');
-  /** Always there, so that nothing below it moves when the notebook is read again. */
-  private readonly _line = make('div', 'det-Submit-line');
-  private readonly _problems = make('div');
-  private readonly _content = make('div', 'det-Submit-content');
-  private _shownInspection: Inspection | null = null;
-  /** Whether the details are unfolded; they stay so when the notebook is read again. */
-  private _open = false;
+  private readonly _line = make('p', 'det-Submit-line');
+  private readonly _remarks = make('div', 'det-Submit-remarks');
+  private readonly _error = make('div', 'det-Submit-error', { role: 'alert' });
+  private readonly _places = make('fieldset');
+  private readonly _rest = make('fieldset', 'det-Choice-rest');
+  private readonly _slots = make('input', 'jp-mod-styled', {
+    type: 'number',
+    min: '1',
+    step: '1',
+    'aria-describedby': 'det-choice-problem'
+  });
+  private readonly _slotsOf = make('span', 'det-Choice-hint');
+  private readonly _problem = make('div', 'det-Choice-problem', {
+    id: 'det-choice-problem',
+    role: 'alert'
+  });
+  private readonly _parameters = make('div', 'det-Choice-parameters');
 
   constructor(private readonly _send: (event: DialogEvent) => void) {
     super();
     this.addClass('det-Submit');
-    this._choice = new ChoiceView(choice =>
-      this._send({ type: 'chosen', choice })
-    );
-    this._status.setAttribute('aria-live', 'polite');
-    this._status.append(this._line, this._problems);
-    this.node.append(this._choice.element, this._status, this._content);
-  }
-
-  /** Show the dialog as it is now. */
-  showModel(model: DialogModel): void {
-    this._choice.show(model);
-    const { place } = model.choice;
-    const waiting = waitingText(model);
-    if (waiting !== '') {
-      this._line.replaceChildren(makeWaiting(waiting));
-    } else {
-      const { inspection } = model;
-      setText(
-        this._line,
-        inspection ? summaryText(inspection, place, model.choice.test) : ''
-      );
+    this._line.setAttribute('aria-live', 'polite');
+    this._slots.addEventListener('input', () => {
+      const { value } = this._slots;
+      this._choose({ slots: value === '' ? null : Number(value) });
+    });
+    this._places.append(make('legend', '', {}, 'Where to train'));
+    for (const place of Object.keys(PLACES) as Place[]) {
+      this._places.append(this._makePlace(place));
     }
-    this._problems.replaceChildren(...this._problemParts(model));
-    this.node.classList.toggle('det-mod-stale', model.phase === 'inspecting');
-    if (
-      model.inspection !== this._shownInspection ||
-      this._content.dataset.place !== place
-    ) {
-      this._shownInspection = model.inspection;
-      this._content.dataset.place = place;
-      const { scrollTop } = this.node;
-      this._content.replaceChildren(
-        ...contentParts(model, this._open, isOpen => (this._open = isOpen))
-      );
-      this.node.scrollTop = scrollTop;
-    }
-  }
-
-  /** What stands in the way; it stays while the notebook is read again. */
-  private _problemParts(model: DialogModel): Node[] {
-    if (model.refusal !== null) {
-      const { message, remedy, problems, canRetry } = model.refusal;
-      const retry = () => this._send({ type: 'retried' });
-      return [
-        make('p', 'det-Submit-error', {}, ...prose(message)),
-        ...(remedy === '' ? [] : [make('p', '', {}, ...prose(remedy))]),
-        ...problemList(problems),
-        ...(canRetry
-          ? [
-              button(
-                'jp-Button jp-mod-styled jp-mod-reject',
-                'Try again',
-                retry
-              )
-            ]
-          : [])
-      ];
-    }
-    const problems = model.inspection?.problems ?? [];
-    if (problems.length > 0 && model.phase !== 'submitting') {
-      const heading = make(
-        'p',
-        'det-Submit-error',
+    this._rest.append(
+      make(
+        'label',
+        'det-Choice-slots',
         {},
-        blockedText(model.choice.place)
-      );
-      return [heading, ...problemList(problems)];
+        'Slots for each trial (empty: as configured) ',
+        this._slots,
+        this._slotsOf
+      ),
+      this._problem,
+      this._parameters,
+      this._makeCheck('test', 'Only test: one minimal loop of each training'),
+      this._makeCheck('beside', 'Save the executed notebook beside this one')
+    );
+    const form = make('div', 'det-Choice', {}, this._places, this._rest);
+    this.node.append(this._line, this._remarks, this._error, form);
+  }
+
+  /** Show the dialog as it is now; what the user is typing is left alone. */
+  showModel(model: DialogModel): void {
+    const { choice, facts } = model;
+    const busy = model.phase !== 'ready';
+    setText(this._line, lineOf(model));
+    paragraphs(this._remarks, remarksOf(model));
+    paragraphs(this._error, model.refusal);
+    this._places.disabled = busy;
+    this._rest.disabled = busy || choice.place === 'kernel';
+    for (const input of this._places.querySelectorAll('input')) {
+      input.checked = input.value === choice.place;
+      const isOpen = input.value !== 'kernel' || facts.first !== null;
+      input.closest('label')!.hidden = !isOpen;
     }
-    return [];
+    const { slotsOffered: offered, slotKinds } = model;
+    this._slots.max = offered === null ? '' : String(offered);
+    setText(
+      this._slotsOf,
+      offered === null
+        ? ''
+        : `of ${offered}${slotKinds === '' ? '' : `: ${slotKinds}`}`
+    );
+    const problem = slotsProblem(model);
+    setText(this._problem, problem);
+    this._problem.hidden = problem === '';
+    this._slots.setAttribute('aria-invalid', String(problem !== ''));
+    this._showParameters(model.description?.parameters ?? {});
+  }
+
+  /** A field for each name of the tagged cell; made once, when they are known. */
+  private _showParameters(parameters: Readonly<Record<string, string>>): void {
+    const names = Object.keys(parameters);
+    this._parameters.hidden = names.length === 0;
+    if (this._parameters.childElementCount > 0 || names.length === 0) {
+      return;
+    }
+    const typed: Record<string, string> = {};
+    for (const name of names) {
+      const input = make('input', 'jp-mod-styled', { spellcheck: 'false' });
+      input.value = parameters[name] ?? '';
+      input.addEventListener('input', () => {
+        typed[name] = input.value;
+        const changed = Object.entries(typed).filter(
+          ([each, text]) => text.trim() !== parameters[each]
+        );
+        this._choose({ parameters: Object.fromEntries(changed) });
+      });
+      this._parameters.append(make('label', '', {}, name, input));
+    }
+  }
+
+  private _choose(choice: Partial<Choice>): void {
+    this._send({ type: 'chosen', choice });
+  }
+
+  private _makePlace(place: Place): HTMLElement {
+    const input = make('input', '', {
+      type: 'radio',
+      name: 'det-place',
+      value: place
+    });
+    input.addEventListener('change', () => this._choose({ place }));
+    return make('label', '', {}, input, ` ${PLACES[place]}`);
+  }
+
+  private _makeCheck(name: 'test' | 'beside', text: string): HTMLElement {
+    const input = make('input', '', { type: 'checkbox' });
+    input.addEventListener('change', () =>
+      this._choose({ [name]: input.checked })
+    );
+    return make('label', '', {}, input, ` ${text}`);
   }
 }
 
-function contentParts(
-  model: DialogModel,
-  open: boolean,
-  onToggle: (open: boolean) => void
-): Node[] {
-  const { inspection } = model;
-  if (inspection === null) {
-    return [];
+function paragraphs(element: HTMLElement, texts: readonly string[]): void {
+  const key = JSON.stringify(texts);
+  if (element.dataset.key !== key) {
+    element.dataset.key = key;
+    element.replaceChildren(
+      ...texts.map(text => make('p', '', {}, ...prose(text)))
+    );
   }
-  const { place } = model.choice;
-  const details = make(
-    'details',
-    'det-Submit-details',
-    {},
-    make('summary', '', {}, 'Details'),
-    make('p', '', {}, callText(inspection, place))
-  );
-  const master = place === 'cluster' ? masterText(inspection) : '';
-  if (master !== '') {
-    details.append(make('p', 'det-Submit-master', {}, ...prose(master)));
-  }
-  details.open = open;
-  details.addEventListener('toggle', () => onToggle(details.open));
-  return [...remarks(model).map(remarkGroup), details];
-}
-
-function problemList(problems: readonly ProblemInfo[]): Node[] {
-  if (problems.length === 0) {
-    return [];
-  }
-  const items = problems.map(({ where, what, remedy }) =>
-    make(
-      'li',
-      '',
-      {},
-      ...(where ? [make('strong', '', {}, where), ' '] : []),
-      ...prose(what),
-      ...(remedy
-        ? [make('div', 'det-Submit-remedy', {}, ...prose(remedy))]
-        : [])
-    )
-  );
-  return [make('ul', 'det-Submit-problems', {}, ...items)];
-}
-
-function remarkGroup({ kind, heading, lines }: Remarks): HTMLElement {
-  const items = lines.map(line => make('li', '', {}, ...prose(line)));
-  const list = make('ul', '', {}, ...items);
-  const group = make(
-    'div',
-    'det-Submit-remarks',
-    {},
-    make('h3', '', {}, heading),
-    list
-  );
-  group.dataset.kind = kind;
-  return group;
+  element.hidden = texts.length === 0;
 }

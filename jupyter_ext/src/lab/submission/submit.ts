@@ -1,30 +1,31 @@
-/** Submits the notebook that a panel shows, as the front end has it. */
+/** Submits the notebook that a panel shows. */
 import {
   type ISessionContextDialogs,
   Notification
 } from '@jupyterlab/apputils';
 import { PathExt } from '@jupyterlab/coreutils';
 import type { NotebookPanel } from '@jupyterlab/notebook';
-import type { Contents } from '@jupyterlab/services';
+import type { Contents, KernelSpec } from '@jupyterlab/services';
 import { UUID } from '@lumino/coreutils';
 
 import type { Transport } from '../../shared/transport';
-import { documentCells, type NotebookJSON } from '../notebook/cells';
 import type { ExecutionTracker } from '../notebook/tracking';
 import { type Outcome, SubmitController } from './controller';
 import { SubmitDialog } from './dialog';
-import type { DocumentBody } from './inspection';
-import { runHere } from './runHere';
+import { codeCells, firstToRun, runRest } from './openKernel';
+
+/** Papermill's tag for the cell whose values a run may change. */
+const PARAMETERS = 'parameters';
 
 /** What submitting needs. */
 export interface SubmitContext {
   transport: Transport;
   executions: ExecutionTracker;
   contents: Contents.IManager;
-  /** Name of the kernelspec for a notebook that names none. */
-  defaultKernelspec: () => string;
+  kernelspecs: () => KernelSpec.ISpecModels | null;
   dialogs?: ISessionContextDialogs;
-  onOpen: (experimentId: number) => void;
+  /** A run has begun. */
+  onRun: () => void;
 }
 
 /** Ask in a dialog and submit; resolves when the dialog is closed. */
@@ -33,13 +34,33 @@ export async function submitNotebook(
   context: SubmitContext
 ): Promise<void> {
   await panel.context.ready;
-  const title = `Submit ${PathExt.basename(panel.context.path)}`;
+  const { executions } = context;
+  const specs = context.kernelspecs();
+  const name = PathExt.basename(panel.context.path);
+  const kernel = kernelspecOf(panel) ?? specs?.default ?? 'python3';
+  const cells = codeCells(panel);
   const controller = new SubmitController({
     transport: context.transport,
-    document: documentOf(panel, context),
+    facts: {
+      name,
+      kernel: specs?.kernelspecs[kernel]?.display_name ?? kernel,
+      cells: cells.length,
+      first: firstToRun(panel, executions)
+    },
+    notebook: { path: context.contents.localPath(panel.context.path), kernel },
+    parameters:
+      cells
+        .find(({ model }) => tagsOf(model).includes(PARAMETERS))
+        ?.model.sharedModel.getSource() ?? '',
     newKey: () => UUID.uuid4(),
     onModel: model => dialog.showModel(model),
-    runHere: (here, gone) => runHere(panel, here, gone, context.dialogs)
+    save: async () => {
+      if (panel.context.model.dirty) {
+        await panel.context.save();
+      }
+    },
+    runInKernel: () =>
+      Promise.resolve(runRest(panel, executions, context.dialogs))
   });
   const ended: { outcome: Outcome | null } = { outcome: null };
   const accept = async () => {
@@ -49,7 +70,7 @@ export async function submitNotebook(
     }
   };
   const dialog = new SubmitDialog(
-    title,
+    `Submit ${name}`,
     event => controller.take(event),
     () => void accept()
   );
@@ -57,44 +78,17 @@ export async function submitNotebook(
   void controller.begin();
   await closed;
   controller.abort();
-  if (ended.outcome !== null) {
-    announce(ended.outcome, context.onOpen);
+  if (ended.outcome?.kind === 'run') {
+    const { id } = ended.outcome.run;
+    const text = `Run ${id} of ${name} has begun: the panel of experiments shows how it goes.`;
+    Notification.success(text, { autoClose: 6000 });
+    context.onRun();
   }
 }
 
-function announce(
-  outcome: Outcome,
-  onOpen: (experimentId: number) => void
-): void {
-  if (outcome.kind === 'here') {
-    Notification.info('Training in the kernel of the notebook', {
-      autoClose: 4000
-    });
-    return;
-  }
-  const { id, name } = outcome.experiment;
-  Notification.success(`Submitted experiment ${id}: ${name}`, {
-    autoClose: 8000
-  });
-  onOpen(id);
-}
-
-function documentOf(
-  panel: NotebookPanel,
-  context: SubmitContext
-): Pick<DocumentBody, 'path' | 'kernelspec' | 'cells'> {
-  const { model } = panel.content;
-  if (model === null) {
-    throw new Error('The notebook is not loaded yet.');
-  }
-  return {
-    path: context.contents.localPath(panel.context.path),
-    kernelspec: kernelspecOf(panel) ?? context.defaultKernelspec(),
-    cells: documentCells(
-      model.toJSON() as unknown as NotebookJSON,
-      context.executions.memoryOf(model)
-    )
-  };
+function tagsOf(model: { getMetadata(key: string): unknown }): unknown[] {
+  const tags = model.getMetadata('tags');
+  return Array.isArray(tags) ? tags : [];
 }
 
 /** The kernelspec that runs the notebook, or that it names. */

@@ -42,6 +42,8 @@ export interface Host {
     experimentId: ExperimentId,
     checkpoint: Checkpoint
   ): Promise<void>;
+  /** Open the executed notebook of an experiment; missing where it can only be downloaded. */
+  openNotebook?(experimentId: number): Promise<void>;
   /** Text of the cells of the open notebook, to compare with; null where no notebook is open. */
   notebookCells?(): readonly string[] | null;
   /** Missing where the surroundings have a theme of their own. */

@@ -39,7 +39,7 @@ export function Schedules() {
   const end = async ({ id, name }: Schedule) => {
     const agreed = await confirm(root.current!, {
       title: `End the schedule of ${name}?`,
-      body: 'It submits nothing more. What it has submitted goes on.',
+      body: 'It runs its notebook no more. A run that goes on ends by itself.',
       action: 'End schedule',
       danger: true
     });
@@ -62,8 +62,8 @@ export function Schedules() {
       {data === null && loading && <Loading rows={2} />}
       {data?.length === 0 && (
         <p class="det-cluster-muted">
-          Nothing is submitted at a time: in a notebook, schedule= of a training
-          call does that.
+          No notebook is run at a time:{' '}
+          <code>det submit NOTEBOOK --every 1d</code> does that.
         </p>
       )}
       {data !== null && data.length > 0 && (
@@ -74,7 +74,7 @@ export function Schedules() {
               <th scope="col">When</th>
               <th scope="col">Next</th>
               <th scope="col" class="det-number">
-                Submitted
+                Runs
               </th>
               <th scope="col">
                 <span class="det-hidden">Actions</span>
@@ -85,10 +85,9 @@ export function Schedules() {
             {data.map(schedule => {
               const paused = schedule.state === 'PAUSED';
               const verb = paused ? 'resume' : 'pause';
-              const { last_experiment: last } = schedule;
               return (
                 <tr key={schedule.id}>
-                  <td>{schedule.name}</td>
+                  <td title={schedule.path}>{schedule.name}</td>
                   <td>{timingText(schedule)}</td>
                   <td>
                     {paused ? 'paused' : timeText(schedule.next)}
@@ -98,12 +97,8 @@ export function Schedules() {
                   </td>
                   <td class="det-number">
                     {formatCount(schedule.submitted)}
-                    {last !== null && (
-                      <>
-                        {', '}
-                        <Link to={experimentAddress(last)}>#{last}</Link>
-                      </>
-                    )}
+                    {schedule.last_run !== null &&
+                      ` (last: run ${schedule.last_run})`}
                   </td>
                   <td>
                     <IconButton

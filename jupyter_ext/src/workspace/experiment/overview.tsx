@@ -12,10 +12,12 @@ import {
 import { formatHparams } from '../../shared/hparams';
 import type { ExperimentView, Trial } from '../../shared/model';
 import { isLocalId } from '../../shared/paths';
+import { notebookAddress } from '../../shared/requests';
 import { trialNumber } from '../../shared/trialNumbers';
 import { addressText, experimentAddress } from '../app/address';
-import { useApi } from '../app/context';
+import { useApi, useWorkspace } from '../app/context';
 import { useLoad } from '../data/useLoad';
+import { Button } from '../parts/button';
 import { Link } from '../parts/link';
 import { EditableText } from './editableText';
 import { Embedded } from './embedded';
@@ -221,6 +223,7 @@ function slotsOf(view: ExperimentView): string {
 /** Where it comes from, and what was made of it. */
 function Relations({ view: { id, experiment } }: { view: ExperimentView }) {
   const api = useApi();
+  const { host } = useWorkspace();
   const forks = useLoad(`forks of ${id}`, signal =>
     dataOf(
       api.GET('/api/v1/experiments', {
@@ -231,15 +234,7 @@ function Relations({ view: { id, experiment } }: { view: ExperimentView }) {
       })
     )
   );
-  const schedules = useLoad('schedules', signal =>
-    dataOf(
-      api.GET('/api/v1/schedules', { params: { query: { all: true } }, signal })
-    )
-  );
   const made = forks.data ?? [];
-  const schedule = (schedules.data ?? []).find(
-    ({ last_experiment }) => last_experiment === id
-  );
   const from = experiment?.forked_from;
   return (
     <>
@@ -266,11 +261,19 @@ function Relations({ view: { id, experiment } }: { view: ExperimentView }) {
           </dd>
         </>
       )}
-      {schedule && (
+      {experiment?.notebook && typeof id === 'number' && (
         <>
-          <dt>Schedule</dt>
-          <dd>
-            Submitted by schedule {schedule.id} ({schedule.name})
+          <dt>Executed notebook</dt>
+          <dd class="det-exp-notebook">
+            {host.openNotebook && (
+              <Button onClick={() => void host.openNotebook?.(id)}>Open</Button>
+            )}
+            <Button
+              icon="download"
+              onClick={() => void host.download(notebookAddress(id))}
+            >
+              Download
+            </Button>
           </dd>
         </>
       )}

@@ -1,0 +1,42 @@
+/** Runs of whole notebooks in kernels of their own, as the server extension tells of them. */
+import type { ExperimentId } from '../shared/model';
+
+export type RunState =
+  'STARTING' | 'RUNNING' | 'COMPLETED' | 'FAILED' | 'STOPPED';
+
+/** A run; times are seconds since 1970. */
+export interface NotebookRun {
+  id: number;
+  /** Of the notebook, on the server's machine. */
+  path: string;
+  state: RunState;
+  /** The code cell that runs or ran last, from 1; 0 before the first. */
+  cell: number;
+  cells: number;
+  /** Why it failed or was stopped. */
+  error: string;
+  notes: string[];
+  /** `7`, or `local-1` for one that trained in its kernel. */
+  experiments: string[];
+  started: number;
+  ended: number;
+}
+
+export function goesOn({ state }: NotebookRun): boolean {
+  return state === 'STARTING' || state === 'RUNNING';
+}
+
+/** `train.ipynb` */
+export function notebookName({ path }: NotebookRun): string {
+  return path.split(/[/\\]/).at(-1) ?? path;
+}
+
+/** `cell 5 of 12` */
+export function cellText({ cell, cells }: NotebookRun): string {
+  return `cell ${cell} of ${cells}`;
+}
+
+/** The id of an experiment of a run. */
+export function experimentIdOf(name: string): ExperimentId {
+  return /^\d+$/.test(name) ? Number(name) : name;
+}
