@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -15,3 +16,8 @@ def running_shell() -> Any:
 def in_notebook() -> bool:
     """Return whether an IPython kernel with a front end runs here."""
     return hasattr(running_shell(), "kernel")
+
+
+def ends_with_notebook() -> bool:
+    """Return whether this kernel belongs to a run of a whole notebook: nothing is shown after the last cell."""
+    return bool(os.environ.get("DET_NOTEBOOK_RUN"))

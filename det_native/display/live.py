@@ -20,7 +20,7 @@ from det_native.client import ended
 from det_native.client.events import EventFeed
 from det_native.client.handles import Experiment
 from det_native.client.trial import Trial
-from det_native.display.environment import in_notebook, running_shell
+from det_native.display.environment import ends_with_notebook, in_notebook, running_shell
 from det_native.display.fallback import last_state
 from det_native.display.feed import ViewReader
 from det_native.display.widget import can_show_widgets, make_widget, tell, view_of
@@ -56,7 +56,7 @@ def show(handle: Experiment | Trial) -> bool:
         return False
     view = LiveView(handle, widget=widget)
     _views.add(view)
-    if not view.has_widget:
+    if not view.has_widget or ends_with_notebook():
         _unsettled.add(view)
         _settle_after_cells()
     view.start()

@@ -125,6 +125,7 @@ def test_the_whole_notebook_runs_in_the_background_and_is_opened_executed(
     assert link.inner_text() == f"#{number}"
     assert master.get(f"/experiments/{number}")["config"]["resources"]["slots_per_trial"] == 1
     assert printed(Path(run.executed)).endswith(f"{name}\ntyped and not saved\n")
+    assert f"Experiment {number}: {name}: completed" in Path(run.executed).read_text(), "the view has its last state"
     assert "typed and not saved" in path.read_text(), "the notebook was saved first"
     assert not lab.kernel_states(), "it runs beside the server's kernels"
 
