@@ -138,6 +138,11 @@ def test_the_whole_notebook_runs_in_the_background_and_is_opened_executed(
     assert (folder / f"train (experiment {number}).ipynb").is_file()
     keep(screen, "submit-executed")
 
+    screen.execute("application:close")
+    screen.open_panel().locator(f'[data-experiment-id="{number}"]').click(button="right")
+    screen.page.get_by_role("menuitem", name="Open executed notebook").click()
+    expect(figure).to_be_visible()
+
     link.click()
     page = page_of(screen, int(number))
     notebook = page.locator(".det-exp-notebook")
