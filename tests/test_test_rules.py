@@ -102,6 +102,8 @@ def outcome(folder: Path, source: str, *arguments: str) -> str:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     # Nothing here needs the other plugins that are installed, which take a second or two to import.
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    (folder / "temporary").mkdir()
+    environment["TMPDIR"] = str(folder / "temporary")  # a process that is killed clears nothing away
     own = ["-p", "pytest_timeout", "-p", "xdist", f"--basetemp={folder / 'base'}", "-p", "no:cacheprovider"]
     run = [sys.executable, "-m", "pytest", ".", *own, *arguments]
     return subprocess.run(run, cwd=folder, env=environment, capture_output=True, text=True, timeout=200).stdout

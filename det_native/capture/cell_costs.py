@@ -86,7 +86,10 @@ def makers_of_removed(execution: Execution, log: ExecutionLog) -> frozenset[int]
 def leaves_something(execution: Execution, run: Run, namespace: Mapping[str, Any]) -> bool:
     """Return whether a cell may have left what no name shows: it runs again where no name of it is needed, too."""
     seen = execution.logged.seen.paths
-    if execution.effects is None or seen is None or any(True for _ in seen.writes()):
+    if execution.effects is None or seen is None:
+        return True
+    # What Python compiles it compiles again where it is needed.
+    if any("__pycache__" not in path and not os.path.isdir(path) for path in seen.writes()):
         return True
     return any(never_sent(namespace.get(name)) in _STREAMS for name in run.reads)
 

@@ -107,3 +107,13 @@ def test_outside_ipython_there_is_no_log_and_nothing_is_imported() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_an_argument_that_a_library_does_not_take_is_answered_beneath_the_traceback(tmp_path: Path) -> None:
+    sources = ["import det_native, textwrap", "textwrap.dedent('x', width=3)"]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    resources = {"metadata": {"path": str(tmp_path)}}
+    NotebookClient(notebook, timeout=200, kernel_name="python3", allow_errors=True, resources=resources).execute()
+    error, advice = notebook.cells[-1].outputs
+    assert error["ename"] == "TypeError"
+    assert advice["text"].startswith("dedent() of textwrap does not take width, which other versions may: leave it out")

@@ -412,3 +412,17 @@ def test_a_function_is_followed_again_when_a_name_that_it_uses_is_another_librar
     )
     found = kernel.found()
     assert replayed(found, "x") == kernel.live("x")
+
+
+@pytest.mark.parametrize(
+    ("cell", "stays"), [("score = sum(range(9))", True), ("open('score.txt', 'w').write('9')", False)]
+)
+def test_a_cell_that_nothing_needs_runs_again_only_if_it_is_short_or_left_a_file(
+    cell: str, stays: bool, kernel: Kernel
+) -> None:
+    kernel.cells("x = 1")
+    kernel.slowly(cell)
+    kernel.run("__import__('det_native').capture.log._log.executions[-1].time.elsewhere = 43.0", silent=True)
+    kernel.run("fit(x)")
+    found = kernel.found()
+    assert found.row("cell [3]").note.startswith("stays behind: nothing needs it") == stays

@@ -295,11 +295,12 @@ def test_not_a_number_of_a_side_metric_is_a_value_like_others() -> None:
 
 
 def test_not_a_number_of_the_metric_that_trials_are_compared_by_ends_nothing_but_a_trial_of_a_search() -> None:
-    experiment = unvalidated(d_loss=lambda loss, number: float("nan") if number == 1 else loss, g_loss=1.0)
+    spoilt = {"d_loss": lambda loss, number: float("nan") if number == 1 else loss}
+    experiment = unvalidated(**spoilt, g_loss=1.0)
     assert experiment.state is ExperimentState.COMPLETED
     assert [math.isnan(row["d_loss"]) for row in experiment.trials[0].metrics("validation")] == [True, False]
     with pytest.raises(DivergedError, match="'d_loss' became NaN"):
-        unvalidated(d_loss=lambda *_: float("nan"), g_loss=1.0, config=CONFIG | {"nan": "stop"})
+        unvalidated(**spoilt, g_loss=1.0, config=CONFIG | {"nan": "stop"})
 
 
 def test_metrics_called_as_the_columns_of_rows_are_kept_apart_from_them() -> None:

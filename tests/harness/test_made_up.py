@@ -37,6 +37,7 @@ def run_cells(tmp_path: Path, *texts: str, is_compared: bool = True) -> Recordin
         ("train(range(best))  # <- call", "Give what you take of that result a name in a cell of its own"),
         ("train([1.0].index(a.state))  # <- call", "values=["),
         ("raise ValueError(f'{best} is no number')", "values=["),
+        ("import textwrap\ntextwrap.dedent('x', width=3)", "or use what it takes (text)."),
         ("raise ValueError('other')", None),
     ],
 )
