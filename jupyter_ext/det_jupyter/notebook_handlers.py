@@ -135,6 +135,11 @@ class NotebookHandler(DetHandler):
         written = write_copy(content, name, folders, seen)
         return {"path": written.relative_to(root).as_posix()}
 
+    def trust(self, opened: dict[str, Any]) -> None:
+        """Have the outputs shown as those of a notebook that ran here; the server's signatures are of its thread."""
+        with suppress(Exception):
+            self.contents_manager.notary.sign(nbformat.read(self.root / opened["path"], as_version=4))
+
 
 class NotebookRunsHandler(NotebookHandler):
     """The runs of this machine."""
@@ -199,12 +204,7 @@ class NotebookRunHandler(NotebookHandler):
         if action == "stop":
             await self.tell(lambda: stop_run(Home.default(), int(number)))
         else:
-            await self.tell(lambda: self._open(int(number)), self._trust)
-
-    def _trust(self, opened: dict[str, Any]) -> None:
-        """Have the outputs shown as those of a notebook that ran here; the server's signatures are of its thread."""
-        with suppress(Exception):
-            self.contents_manager.notary.sign(nbformat.read(self.root / opened["path"], as_version=4))
+            await self.tell(lambda: self._open(int(number)), self.trust)
 
     def _open(self, number: int) -> dict[str, Any]:
         folder = find_run(Home.default(), number)
@@ -232,19 +232,16 @@ class ExperimentNotebookHandler(NotebookHandler):
         if content is None:
             self.refuse(HTTPStatus.NOT_FOUND, f"No executed notebook was kept of experiment {number}.")
             return
-        await self.tell(lambda: self._open(experiment, content))
+        own = await asyncio.to_thread(_own_run, number, content)
+        if own is not None:
+            await self.tell(lambda: self.open_copy(content, Path(own.path), executed_name(own)), self.trust)
+            return
+        name = f"{_file_name(experiment.name)} (experiment {number}).ipynb"
+        await self.tell(lambda: self.open_copy(content, None, name))
 
     async def _ask(self, address: str) -> bytes | None:
         async with self.master.open("GET", address) as answer:
             return await answer.aread() if answer.is_success else None
-
-    def _open(self, experiment: ExperimentDetail, content: bytes) -> dict[str, Any]:
-        name = str(experiment.id)
-        runs = [run for run in list_runs(Home.default()) if name in run.experiments]
-        own = next((run for run in runs if _is_content(RunFolder(Path(run.executed).parent), content)), None)
-        if own is not None:
-            return self.open_copy(content, Path(own.path), executed_name(own))
-        return self.open_copy(content, None, f"{_file_name(experiment.name)} (experiment {name}).ipynb")
 
 
 def _status_of(error: DetError) -> HTTPStatus:
@@ -270,10 +267,13 @@ def _content(folder: RunFolder) -> bytes:
         raise StorageError(f"The executed notebook {folder.executed} cannot be read: {why}.") from error
 
 
-def _is_content(folder: RunFolder, content: bytes) -> bool:
-    with suppress(OSError):
-        return folder.executed.read_bytes() == content
-    return False
+def _own_run(experiment: str, content: bytes) -> NotebookRun | None:
+    """Return the run on this machine that has executed a notebook; experiments of other masters have numbers, too."""
+    for run in list_runs(Home.default()):
+        with suppress(OSError):
+            if experiment in run.experiments and Path(run.executed).read_bytes() == content:
+                return run
+    return None
 
 
 def _file_name(name: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
 from pathlib import Path
@@ -65,6 +64,12 @@ def sentence(answer: httpx.Response, status: int = 400) -> str:
     return str(answer.json()["error"])
 
 
+async def is_trusted(jupyter: Jupyter, path: str) -> bool:
+    """Return whether the front end shows all outputs of a notebook."""
+    answer = await jupyter.client.get(f"{jupyter.base}api/contents/{path}")
+    return all(cell["metadata"]["trusted"] for cell in answer.json()["content"]["cells"])
+
+
 async def test_a_notebook_runs_whole_with_what_was_typed_and_is_opened_beside_it(jupyter: Jupyter) -> None:
     path = write(jupyter.root / "deep" / "train.ipynb", "print(rate * 2, size)", tagged="rate = 0.1\nsize = (2, 3)")
     typed = {"rate": "0.5", "size": "(4, 5)"}
@@ -79,9 +84,7 @@ async def test_a_notebook_runs_whole_with_what_was_typed_and_is_opened_beside_it
     opened = (await jupyter.post(f"notebook-runs/{run['id']}/open")).json()
     assert opened == {"path": f"deep/train (run {run['id']}).ipynb"}
     assert outputs(jupyter.root / opened["path"]) == "1.0 (4, 5)\n"
-    answer = await jupyter.client.get(f"{jupyter.base}api/contents/{opened['path']}")
-    cells = answer.json()["content"]["cells"]
-    assert all(cell["metadata"]["trusted"] for cell in cells), "its outputs are shown as those of the notebook"
+    assert await is_trusted(jupyter, opened["path"]), "its outputs are shown as those of the notebook"
     assert outputs(path) == "", "the notebook itself is as it was"
 
 
@@ -227,12 +230,15 @@ async def test_the_executed_notebook_of_an_experiment_is_opened_and_downloaded(
 
     opened = (await jupyter.post(f"experiments/{number}/notebook/open")).json()["path"]
     assert opened == f"deep/mine (experiment {number}).ipynb"
-    other = json.dumps(json.loads(executed) | {"metadata": {"from": "another machine"}}).encode()
+    assert await is_trusted(jupyter, opened)
+    other = executed.replace(b"1\\n", b"2\\n")
+    assert other != executed
     session.call(routes.KEEP_NOTEBOOK, other, experiment_id=number)
     session.close()
     opened = (await jupyter.post(f"experiments/{number}/notebook/open")).json()["path"]
     assert opened == f"{name} (experiment {number}).ipynb"
     assert (jupyter.root / opened).read_bytes() == other
+    assert not await is_trusted(jupyter, opened), "others have made it"
     download = await jupyter.get(f"master/experiments/{number}/notebook")
     assert download.content == other
     assert download.headers["Content-Disposition"] == f'attachment; filename="experiment-{number}.ipynb"'
