@@ -88,8 +88,7 @@ def schedule_notebook(
     from det_native.notebook_runs.start import check_request
 
     timing = timing_of(at, every, timezone, now)
-    notebook, kernel = check_request(request.model_copy(update={"parameters": {}}))
-    check_request(request)
+    notebook, kernel = check_request(request)
     if request.master and not is_ssh(request.master) and os.environ.get("DET_TOKEN"):
         raise ArgumentError(
             "A schedule keeps no tokens, and DET_TOKEN opens this master: name it as ssh://user@host, or schedule the "
@@ -98,7 +97,8 @@ def schedule_notebook(
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
-    kept = request.model_copy(update={"content": nbformat.writes(notebook), "kernel": kernel})
+    # The values are in the notebook now, as JSON cannot hold all of them.
+    kept = request.model_copy(update={"content": nbformat.writes(notebook), "kernel": kernel, "parameters": {}})
     body = ScheduleCreate(name=name or Path(request.path).stem, timing=timing, request=kept, overlap=overlap)
     return _here().call(routes.CREATE_SCHEDULE, body)
 

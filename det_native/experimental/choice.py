@@ -65,11 +65,20 @@ class Choice:
             raw["resources"] = {**(resources or {}), "slots_per_trial": self.request.slots}
         return raw
 
-    def note(self, experiment: Handle) -> Handle:
-        """Keep that a training call has begun an experiment, and return its handle."""
-        if self.folder is not None:
+    def note(self, experiment: Handle, master: str | None = None) -> Handle:
+        """Keep that a training call has begun an experiment, and return its handle.
+
+        Parameters
+        ----------
+        experiment : Experiment
+        master : str, optional
+            Address of its master, empty for that of this machine; by default it has none.
+        """
+        if self.folder is not None and self.request is not None:
+            is_named = master is not None and master != self.request.master
+            place = f" at {master or 'this machine'}" if is_named else ""
             with self.folder.experiments.open("a", encoding="utf-8") as file:
-                file.write(f"{getattr(experiment, 'id', '')}\n")
+                file.write(f"{getattr(experiment, 'id', '')}{place}\n")
         return experiment
 
 

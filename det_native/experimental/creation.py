@@ -118,9 +118,11 @@ def train_class(named: type[Trial] | str, settings: Settings, origin: Origin) ->
         from det_native.experimental.local.calls import create_here
 
         return choice().note(create_here(trial_class, framework, loaded, settings, origin))
-    from det_native.experimental.cluster import submit
+    from det_native.experimental.cluster import master_name, submit
 
-    experiment: Experiment = choice().note(submit("create", trial_class, loaded, framework, settings, origin))
+    experiment: Experiment = choice().note(
+        submit("create", trial_class, loaded, framework, settings, origin), master_name(settings)
+    )
     return experiment
 
 

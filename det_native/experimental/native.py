@@ -203,7 +203,7 @@ def _submit(call: Any, settings: Settings, origin: Origin, handle_of: HandleOf |
     from det_native.capture import submitted
     from det_native.experimental.cluster import master_name, submit_fit
 
-    experiment: Experiment = choice().note(submit_fit(call, settings, origin))
+    experiment: Experiment = choice().note(submit_fit(call, settings, origin), master_name(settings))
     if handle_of is not None:
         experiment = ended.pass_on(experiment, handle_of(call, experiment))
     submitted.note(origin.record, experiment, master_name(settings))

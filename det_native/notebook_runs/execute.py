@@ -11,14 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import zmq.asyncio
+from jupyter_client.asynchronous.client import AsyncKernelClient
 from jupyter_client.kernelspec import NoSuchKernel
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
+from traitlets import default
 from traitlets.config import Config
 
+from det_native.client.connect import named_master
 from det_native.errors import ArgumentError, DetError
-from det_native.notebook_runs.folders import VARIABLE, RunFolder
+from det_native.notebook_runs.folders import STOPPED, VARIABLE, RunFolder
 from det_native.notebook_runs.keeping import keep_executed, save_beside
 from det_native.notebook_runs.reading import code_cells, kernel_of
 from det_native.notebook_runs.stopping import stop_experiments
@@ -44,6 +48,17 @@ def execute(folder: RunFolder) -> int:
     return 0 if execution.run.state == "COMPLETED" else 1
 
 
+class _Client(AsyncKernelClient):
+    """Takes any number of messages: a cell that shows thousands of things is faster than what is done with each."""
+
+    @default("context")
+    def _unlimited_context(self) -> zmq.asyncio.Context:
+        context = zmq.asyncio.Context()
+        context.setsockopt(zmq.RCVHWM, 0)
+        self._created_context = True
+        return context
+
+
 class _StoppedError(Exception):
     """The run was stopped between two cells."""
 
@@ -51,7 +66,11 @@ class _StoppedError(Exception):
 class _Execution:
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
-        self.request: RunRequest = folder.request()
+        request = folder.request()
+        # What cells set later (DET_MASTER, say) is not what the run was begun with.
+        self.request: RunRequest = request.model_copy(update={"master": request.master or named_master() or ""})
+        if self.request != request:
+            folder.write_request(self.request)
         self.run: NotebookRun = folder.run()
         self.notebook: NotebookNode = nbformat.read(folder.executed, as_version=4)
         self.numbers = {place: number for number, place in enumerate(code_cells(self.notebook), 1)}
@@ -78,8 +97,8 @@ class _Execution:
             saver.cancel()
             if self._interrupting is not None:
                 self._interrupting.cancel()
-        if self.stopped_why and state == "FAILED":
-            state, error = "STOPPED", self.stopped_why
+        if state == "FAILED" and (self.stopped_why or self.folder.is_stopping):
+            state, error = "STOPPED", self.stopped_why or STOPPED
         await asyncio.to_thread(self._finish, state, error)
 
     async def _execute_cells(self) -> None:
@@ -90,10 +109,13 @@ class _Execution:
             kernel_name=kernel_of(self.notebook, self.request.kernel),
             config=Config({"KernelManager": self._connection()}),
             allow_errors=False,
+            skip_cells_with_tag="",  # as "Run all" of JupyterLab, which skips none
             resources={"metadata": {"path": str(path.parent)}},
             on_cell_start=self._cell_starts,
             on_cell_executed=self._cell_ended,
         )
+        self.client.create_kernel_manager()
+        self.client.km.client_factory = _Client
         environment = {**os.environ, VARIABLE: str(self.folder.path), "JPY_SESSION_NAME": str(path)}
         async with self.client.async_setup_kernel(env=environment, cwd=str(path.parent)):
             self._take_signals()  # nbclient has set handlers of its own, which end the kernel at once
@@ -115,7 +137,7 @@ class _Execution:
 
     def _take_signals(self) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, self._stop, "It was stopped.")
+            asyncio.get_running_loop().add_signal_handler(number, self._stop, STOPPED)
 
     def _stop(self, why: str) -> None:
         if not self.stopped_why:
@@ -156,7 +178,8 @@ class _Execution:
     def _save(self) -> None:
         temporary = self.folder.executed.with_suffix(".part")
         try:
-            nbformat.write(self.notebook, temporary)
+            # Without a look whether it is valid: that takes long for many outputs, and the kernel's messages wait.
+            temporary.write_text(nbformat.v4.writes(self.notebook), encoding="utf-8")
             os.replace(temporary, self.folder.executed)
             self._unsaved_why = ""
         except OSError as error:
@@ -166,7 +189,7 @@ class _Execution:
     def _finish(self, state: State, error: str) -> None:
         self._save_patiently()
         self.run = self.run.model_copy(update={"experiments": self.folder.experiment_names()})
-        notes = [self._unsaved_why, keep_executed(self.folder, self.run)]
+        notes = [self._unsaved_why, keep_executed(self.folder)]
         if self.request.beside:
             notes.append(save_beside(self.folder, self.run))
         self._change(state=state, error=error, notes=[note for note in notes if note], ended=time.time())

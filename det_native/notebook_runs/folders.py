@@ -24,6 +24,8 @@ from det_native.schema.processes import is_alive, start_mark
 KEPT_RUNS = 20
 #: Names the folder of the run to the kernel that belongs to it.
 VARIABLE = "DET_NOTEBOOK_RUN"
+#: Why a run ended that somebody has stopped.
+STOPPED = "It was stopped."
 _LOST = "Its process ended without a word: the machine was switched off, or it was killed."
 
 
@@ -80,7 +82,8 @@ class RunFolder:
         except (OSError, ValidationError):
             raise NotFoundError(f"Notebook run {self.path.name} does not exist in {self.path.parent}.") from None
         if not run.is_ended and not self.is_alive():
-            run = run.model_copy(update={"state": "FAILED", "error": _LOST, "ended": self._last_change()})
+            how = {"state": "STOPPED", "error": STOPPED} if self.is_stopping else {"state": "FAILED", "error": _LOST}
+            run = run.model_copy(update={**how, "ended": self._last_change()})
         return run.model_copy(update={"experiments": self.experiment_names()})
 
     def write(self, run: NotebookRun) -> None:
@@ -90,8 +93,17 @@ class RunFolder:
     def experiment_names(self) -> list[str]:
         """Return its experiments."""
         with suppress(OSError):
-            return list(dict.fromkeys(self.experiments.read_text(encoding="utf-8").split()))
+            return list(dict.fromkeys(self.experiments.read_text(encoding="utf-8").splitlines()))
         return []
+
+    def experiments_by_master(self) -> dict[str, list[int]]:
+        """Return the numbers of its experiments by the address of their master; empty for that of this machine."""
+        numbers: dict[str, list[int]] = {}
+        for name in self.experiment_names():
+            number, _, master = name.partition(" at ")
+            if number.isdecimal():
+                numbers.setdefault(master or self.request().master, []).append(int(number))
+        return numbers
 
     def note_process(self, pid: int) -> None:
         """Keep which process runs the notebook."""
@@ -104,6 +116,15 @@ class RunFolder:
             if is_alive(noted["pid"], noted["mark"]):
                 return int(noted["pid"])
         return None
+
+    def ask_to_stop(self) -> None:
+        """Keep that the run is to stop: its process may not listen to signals yet."""
+        (self.path / "stop").touch()
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the run was asked to stop."""
+        return (self.path / "stop").exists()
 
     def is_alive(self) -> bool:
         """Whether a process runs the notebook."""

@@ -12,13 +12,13 @@ from det_native.schema import routes
 from det_native.schema.notebook_runs import NotebookRun
 
 
-def keep_executed(folder: RunFolder, run: NotebookRun) -> str:
+def keep_executed(folder: RunFolder) -> str:
     """Give the executed notebook to the experiments of a run; return why that failed, empty if it did not.
 
     A notebook whose cells hold what looks like a secret stays on this machine.
     """
-    numbers = [int(name) for name in run.experiments if name.isdecimal()]
-    if not numbers:
+    experiments = folder.experiments_by_master()
+    if not experiments:
         return ""
     try:
         content = folder.executed.read_bytes()
@@ -28,9 +28,10 @@ def keep_executed(folder: RunFolder, run: NotebookRun) -> str:
                 f"The executed notebook stays on this machine ({folder.executed}), and is not kept with its "
                 f"experiments: cell {cell} holds what looks like a secret."
             )
-        session = connect(folder.request().master or None, start=False)
-        for number in numbers:
-            session.call(routes.KEEP_NOTEBOOK, content, experiment_id=number)
+        for master, numbers in experiments.items():
+            session = connect(master or None, start=False)
+            for number in numbers:
+                session.call(routes.KEEP_NOTEBOOK, content, experiment_id=number)
     except (DetError, OSError) as error:
         return f"The executed notebook ({folder.executed}) could not be kept with its experiments: {error}"
     return ""
@@ -49,7 +50,8 @@ def save_beside(folder: RunFolder, run: NotebookRun) -> str:
 def executed_name(run: NotebookRun) -> str:
     """Return the name of a copy of the executed notebook beside the notebook."""
     words = "experiment" if len(run.experiments) == 1 else "experiments"
-    title = f"{words} {', '.join(run.experiments)}" if run.experiments else f"run {run.id}"
+    numbers = ", ".join(name.partition(" at ")[0] for name in run.experiments)
+    title = f"{words} {numbers}" if numbers else f"run {run.id}"
     return f"{Path(run.path).stem} ({title}).ipynb"
 
 

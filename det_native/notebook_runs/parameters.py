@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import ast
+import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from det_native.errors import ArgumentError
-from det_native.schema.yaml_text import parse_yaml
 
 TAG = "parameters"
 INJECTED_TAG = "injected-parameters"
+_LEADING_ZERO = re.compile(r"[-+]?0\d")
+_WORDS = {"true": True, "false": False, "null": None, "none": None}
 
 
 def parse_parameters(texts: tuple[str, ...] | list[str]) -> dict[str, Any]:
-    """Return the values of texts such as ``lr=0.1``; a value is read as YAML: numbers, true, null, lists, text.
+    """Return the values of texts such as ``lr=0.1``; see :func:`typed_value` for what a value may be.
 
     Raises
     ------
@@ -30,25 +33,29 @@ def parse_parameters(texts: tuple[str, ...] | list[str]) -> dict[str, Any]:
             raise ArgumentError(f"invalid parameter {text!r}: write NAME=VALUE, such as lr=0.1.")
         if name in values:
             raise ArgumentError(f"parameter {name} is given twice.")
-        values[name] = _yaml_value(value)
+        values[name] = typed_value(value)
     return values
 
 
 def typed_value(text: str) -> Any:
-    """Return the value of a text that was typed in place of one of a cell: a literal of Python, else as YAML."""
-    try:
-        return ast.literal_eval(text.strip())
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return _yaml_value(text)
+    """Return the value of a text that was typed for a parameter.
 
-
-def _yaml_value(text: str) -> Any:
-    import yaml
-
-    try:
-        return parse_yaml(text)
-    except (yaml.YAMLError, RecursionError):
+    Numbers (``inf`` and ``nan`` too), ``true``, ``none``, and lists, tuples and dictionaries as Python or JSON writes
+    them; everything else is text.
+    """
+    word = text.strip()
+    if word.lower() in _WORDS:
+        return _WORDS[word.lower()]
+    if _LEADING_ZERO.match(word):
         return text
+    for read in (ast.literal_eval, float, json.loads):
+        try:
+            value = read(word)
+            _literal("", value)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            continue
+        return value
+    return text
 
 
 def tagged_cell(notebook: Any) -> int | None:
@@ -113,8 +120,20 @@ def put_parameters(notebook: Any, values: Mapping[str, Any]) -> None:
 
 
 def _literal(name: str, value: Any) -> str:
+    """Return the source of a value.
+
+    Raises
+    ------
+    ArgumentError
+        If it has none.
+    """
     if isinstance(value, float) and not math.isfinite(value):
         return f'float("{value}")'
-    if value is None or isinstance(value, bool | int | float | str | list | tuple | dict):
+    if value is None or isinstance(value, bool | int | float | str):
         return repr(value)
+    if isinstance(value, list | tuple):
+        parts = ", ".join(_literal(name, part) for part in value)
+        return f"[{parts}]" if isinstance(value, list) else f"({parts}{',' * (len(value) == 1)})"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{_literal(name, key)}: {_literal(name, part)}' for key, part in value.items())}}}"
     raise ArgumentError(f"parameter {name} cannot be {value!r}: use a number, text, true, null or a list of these.")

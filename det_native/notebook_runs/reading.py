@@ -35,7 +35,7 @@ def read_notebook(path: Path, content: str = "") -> Any:
         raise ArgumentError(f"The notebook {path} cannot be read: {why}.") from error
     try:
         content = json.loads(text)
-        if not isinstance(content, dict) or not isinstance(content.get("cells"), list):
+        if not isinstance(content, dict) or not {"cells", "worksheets"} & content.keys():
             raise ValueError("it has no list of cells")
         notebook = nbformat.reads(text, as_version=4)
         nbformat.validate(notebook)

@@ -132,6 +132,7 @@ def stop_run(home: Home, number: int) -> NotebookRun:
     pid = folder.process()
     if pid is not None:
         mark = start_mark(pid) or ""
+        folder.ask_to_stop()
         os.kill(pid, signal.SIGTERM)
         if not wait_until_gone(pid, mark, STOP_SECONDS):
             raise MasterError(f"Notebook run {number} has not ended after {STOP_SECONDS:.0f} s; its log: {folder.log}.")

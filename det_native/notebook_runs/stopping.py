@@ -12,12 +12,10 @@ from det_native.schema import routes
 
 def stop_experiments(folder: RunFolder) -> None:
     """Stop the experiments of a run that go on; those in its kernel end with it."""
-    numbers = [int(name) for name in folder.experiment_names() if name.isdecimal()]
-    if not numbers:
-        return
-    with suppress(DetError):
-        session = connect(folder.request().master or None, start=False)
-        for number in numbers:
-            with suppress(DetError):
-                if not session.call(routes.GET_EXPERIMENT, experiment_id=number).state.terminal:
-                    session.call(routes.STOP_EXPERIMENT, experiment_id=number)
+    for master, numbers in folder.experiments_by_master().items():
+        with suppress(DetError):
+            session = connect(master or None, start=False)
+            for number in numbers:
+                with suppress(DetError):
+                    if not session.call(routes.GET_EXPERIMENT, experiment_id=number).state.terminal:
+                        session.call(routes.STOP_EXPERIMENT, experiment_id=number)

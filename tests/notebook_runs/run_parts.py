@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -39,3 +40,11 @@ def outputs(run: NotebookRun) -> list[str]:
     return [
         "".join(output.get("text", "") for output in cell.outputs) for cell in notebook.cells if cell.source.strip()
     ]
+
+
+def until(path: Path) -> None:
+    """Wait until a cell has made a file."""
+    deadline = time.monotonic() + 120
+    while not path.exists():
+        assert time.monotonic() < deadline, f"no cell made {path.name}"
+        time.sleep(0.05)

@@ -17,6 +17,8 @@ def notebook_of(*cells: tuple[str, list[str]]) -> nbformat.NotebookNode:
 
 def test_texts_are_read_as_numbers_lists_and_words() -> None:
     texts = ["lr=1e-3", "n=3", "name=resnet", "deep=true", "sizes=[1, 2]", "path=a=b", "none=null", "bad={"]
+    texts += ["empty=", "code=0123", "clock=12:30", "day=2024-01-01", "pair=(1, 2)", 'options={"a": true}', "far=inf"]
+    texts += ["set={1, 2}", "quoted='a b'"]
     assert parse_parameters(texts) == {
         "lr": 0.001,
         "n": 3,
@@ -26,6 +28,15 @@ def test_texts_are_read_as_numbers_lists_and_words() -> None:
         "path": "a=b",
         "none": None,
         "bad": "{",
+        "empty": "",
+        "code": "0123",
+        "clock": "12:30",
+        "day": "2024-01-01",
+        "pair": (1, 2),
+        "options": {"a": True},
+        "far": float("inf"),
+        "set": "{1, 2}",
+        "quoted": "a b",
     }
 
 
@@ -39,9 +50,9 @@ def test_the_values_stand_in_a_cell_below_the_tagged_one_and_replace_those_of_an
     notebook = notebook_of(("import torch", []), ("lr: float = 0.1\nn = m = 2", ["parameters"]), ("print(lr)", []))
     assert parameters_of(notebook) == {"lr": "0.1", "n": "2", "m": "2"}
     put_parameters(notebook, {"lr": 0.5})
-    put_parameters(notebook, {"lr": float("inf"), "n": [1]})
+    put_parameters(notebook, {"lr": float("inf"), "n": [1, float("-inf"), (2,), {"a": None}]})
     sources = [cell.source for cell in notebook.cells]
-    assert sources[2] == '# Parameters\nlr = float("inf")\nn = [1]'
+    assert sources[2] == '# Parameters\nlr = float("inf")\nn = [1, float("-inf"), (2,), {\'a\': None}]'
     assert len(sources) == 4
     nbformat.validate(notebook)
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from pathlib import Path
 
 import nbformat
 import pytest
-from run_parts import begin, ended, outputs, write_notebook
+from run_parts import begin, ended, outputs, until, write_notebook
 
 from det_native.errors import ArgumentError, NotFoundError
 from det_native.notebook_runs import folders
@@ -20,14 +19,6 @@ from det_native.schema.home import Home
 
 def folder_of(number: int) -> RunFolder:
     return RunFolder(runs_folder(Home.default()) / str(number))
-
-
-def until(condition: object, path: Path) -> None:
-    """Wait until a file is there."""
-    deadline = time.monotonic() + 60
-    while not path.exists():
-        assert time.monotonic() < deadline, f"{condition} did not happen"
-        time.sleep(0.05)
 
 
 def test_all_cells_run_in_the_notebooks_folder_with_their_outputs_kept(tmp_path: Path) -> None:
@@ -85,11 +76,25 @@ def test_a_run_is_stopped_by_an_interrupt_so_that_its_cell_can_end(tmp_path: Pat
         "print('after')",
     )
     run = begin(path)
-    until("the cell begins", tmp_path / "begun")
+    until(tmp_path / "begun")
     stopped = stop_run(Home.default(), run.id)
     assert (stopped.state, stopped.error) == ("STOPPED", "It was stopped.")
     assert outputs(stopped) == ["closed\n", ""]
     assert stop_run(Home.default(), run.id) == stopped
+
+
+def test_a_run_is_stopped_before_its_kernel_is_there(tmp_path: Path) -> None:
+    path = write_notebook(tmp_path / "nb.ipynb", "open('begun', 'w').close()")
+    stopped = stop_run(Home.default(), begin(path).id)
+    assert (stopped.state, stopped.error) == ("STOPPED", "It was stopped.")
+
+
+def test_thousands_of_outputs_are_all_kept(tmp_path: Path) -> None:
+    cell = "for i in range(6000): display(i)"
+    run = ended(begin(write_notebook(tmp_path / "nb.ipynb", cell, "print('x')", tags={1: "skip-execution"})))
+    cells = nbformat.read(run.executed, as_version=4).cells
+    assert [int(output.data["text/plain"]) for output in cells[0].outputs] == list(range(6000))
+    assert cells[1].outputs[0].text == "x\n"
 
 
 def test_a_run_that_takes_too_long_is_stopped(tmp_path: Path) -> None:
@@ -102,7 +107,7 @@ def test_a_run_whose_process_was_killed_has_failed(tmp_path: Path) -> None:
         tmp_path / "nb.ipynb", "open('begun', 'w').close()\nimport time\nwhile True: time.sleep(0.05)"
     )
     run = begin(path)
-    until("the cell begins", tmp_path / "begun")
+    until(tmp_path / "begun")
     pid = folder_of(run.id).process()
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
@@ -131,6 +136,7 @@ def test_requests_with_one_key_are_one_run_and_numbers_are_not_given_twice(
     [
         ("{}", "is not a notebook of format 4"),
         ("not json", "is not a notebook of format 4"),
+        ('{"worksheets": [], "metadata": {}, "nbformat": 3, "nbformat_minor": 0}', "has no code to run"),
         ('{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}', "has no code to run"),
     ],
 )
