@@ -335,6 +335,11 @@ class FitCall:
             environment.metric, self.model, validated=self.validation is not None, may_add=self.callbacks_may_add
         )
 
+    def is_share(self, obj: Any) -> bool:
+        """Whether an object is a Dataset of which each process of the trial reads its part."""
+        ranks = self.context.env.ranks.size
+        return ranks > 1 and isinstance(obj, tf.data.Dataset) and self.context.is_shared(obj)
+
     def _check_dataset(self, environment: TrialEnvironment) -> None:
         """Refuse Datasets that would be read by every process whole, or never end."""
         slots = max(1 if environment.native_parallel else environment.slots, environment.ranks.size)

@@ -8,7 +8,7 @@ from det_native.schema.searcher import SingleSearcher
 
 
 def testing_config(config: ExperimentConfig) -> ExperimentConfig:
-    """Return the configuration of a quick check: one batch, one validation, one checkpoint, nothing kept."""
+    """Return the configuration of a quick check: one batch, one validation, one checkpoint."""
     one_batch = Length(unit=Unit.BATCHES, units=1)
     searcher = SingleSearcher(
         metric=config.searcher.metric,
@@ -18,7 +18,8 @@ def testing_config(config: ExperimentConfig) -> ExperimentConfig:
         source_checkpoint_uuid=config.searcher.source_checkpoint_uuid,
         source_optimizer=config.searcher.source_optimizer,
     )
-    nothing = {"save_experiment_best": 0, "save_trial_best": 0, "save_trial_latest": 0}
+    # The last checkpoint is what comes into the notebook, so that the cells below go on.
+    kept = {"save_experiment_best": 0, "save_trial_best": 0, "save_trial_latest": 1}
     return config.model_copy(
         update={
             "name": f"[test-mode] {config.title}".rstrip(),
@@ -28,6 +29,6 @@ def testing_config(config: ExperimentConfig) -> ExperimentConfig:
             "min_checkpoint_period": Length(unit=Unit.BATCHES, units=0),
             "perform_initial_validation": False,
             "max_restarts": 0,
-            "checkpoint_storage": config.checkpoint_storage.model_copy(update=nothing),
+            "checkpoint_storage": config.checkpoint_storage.model_copy(update=kept),
         }
     )

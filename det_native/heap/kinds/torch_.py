@@ -16,6 +16,7 @@ from det_native.heap.edges import (
     OF_PROCESS,
     UNSEEN,
     VALUE,
+    Alike,
     Difference,
     Kind,
     Missing,
@@ -37,6 +38,11 @@ def _by_pytorch(method: Callable[..., Any]) -> Callable[..., Any]:
             return method(*arguments)
 
     return ask
+
+
+def _without_graph(facts: Any) -> Any:
+    """Return the facts of a tensor as it travels: what a computation gave is a tensor of its own then."""
+    return (facts[0], False, True) if facts[2:] == (False,) else facts
 
 
 class ViewOfMemoryKind(Kind):
@@ -85,7 +91,12 @@ class ViewOfMemoryKind(Kind):
         return f".{label}" if isinstance(label, str) else ""
 
     def fingerprint(self, children: Sequence[Any], facts: Any, exact: bool) -> str:
-        return stable_digest(facts if exact else facts[0][:2])
+        if not exact:
+            return stable_digest(facts[0][:2])
+        return stable_digest(_without_graph(facts))
+
+    def made_alike(self, labels: Sequence[Any], children: Sequence[Any], facts: Any) -> Alike | None:
+        return super().made_alike(labels, children, _without_graph(facts))
 
     @_by_pytorch
     def difference(self, obj: Any, before: State, now: State, renewed: Callable[[Any], bool]) -> Difference:
@@ -107,6 +118,8 @@ class ViewOfMemoryKind(Kind):
             memory, gradient = children
             if type(memory) is not Missing and (obj.untyped_storage() is not memory or _where(obj) != facts[0]):
                 obj.data = as_tensor(memory, *facts[0])
+        if facts[2] and not obj.is_leaf and obj._base is None:
+            obj.detach_()  # a loss of an earlier training here, where the other process has the value alone
         if obj.is_leaf and facts[2]:
             obj.requires_grad_(facts[1])
             if self._with_gradient and type(gradient) is not Missing:

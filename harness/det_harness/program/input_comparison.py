@@ -83,6 +83,8 @@ class Comparison:
         for key, there, here in differences(self._there, self._here.entries):
             if is_rounding(there, here) or not (is_exact or key in self._early_keys):
                 continue
+            if self._is_share(key):
+                continue
             if is_fresh or self._role(there) != "weights":
                 self._found[key] = there, here
                 self.early |= {there.title, self._title(there)} if key in self._early_keys else set()
@@ -92,6 +94,12 @@ class Comparison:
             self._found = {key: (there, self._here.entries[key]) for key, (there, _) in self._found.items()}
         if has_others:
             self._only_one_side += self._vanished()
+
+    def _is_share(self, key: str) -> bool:
+        """Whether an object is what this rank reads of data that the ranks share, which the notebook has whole."""
+        is_share: Callable[[Any], bool] | None = getattr(self._payload, "is_share", None)
+        objects = self._here.snapshot.objects
+        return is_share is not None and any(is_share(objects[number]) for number in self._here.numbers.get(key, ()))
 
     def _vanished(self) -> Iterator[Difference]:
         """Yield the inputs that only one process has."""
