@@ -96,7 +96,7 @@ def schedule_notebook(
         )
     for cell in notebook.cells:
         if cell.cell_type == "code":
-            cell.outputs, cell.execution_count = [], None
+            cell.outputs = []
     # The values are in the notebook now, as JSON cannot hold all of them.
     kept = request.model_copy(update={"content": nbformat.writes(notebook), "kernel": kernel, "parameters": {}})
     body = ScheduleCreate(name=name or Path(request.path).stem, timing=timing, request=kept, overlap=overlap)

@@ -93,6 +93,7 @@ class _Execution:
         except Exception as failure:  # noqa: BLE001 (its sentence is what the user gets)
             state, error = "FAILED", self._sentence(failure)
         finally:
+            self._take_signals()  # nbclient has removed them; what is to be kept now must not be cut off
             timer.cancel()
             saver.cancel()
             if self._interrupting is not None:
@@ -199,7 +200,7 @@ class _Execution:
         deadline = time.monotonic() + FULL_DISK_SECONDS
         while True:
             self._save()
-            if not self._unsaved_why or time.monotonic() > deadline:
+            if not self._unsaved_why or self.folder.is_stopping or time.monotonic() > deadline:
                 return
             time.sleep(SAVE_SECONDS)
 
@@ -210,7 +211,9 @@ class _Execution:
                 return f"{cell} asks for input, which a run in the background cannot give: use a parameter."
             return f"{cell} raised {failure.ename}: {failure.evalue}"[:_MOST_OF_ERROR]
         if isinstance(failure, DeadKernelError):
-            return f"The kernel ended while cell {self.run.cell} of {self.run.cells} ran: killed, or out of memory?"
+            why = f"The kernel ended while cell {self.run.cell} of {self.run.cells} ran: killed, or out of memory?"
+            stop = f"det notebook stop {self.run.id}"
+            return why + (f" Its experiments go on; `{stop}` stops them." if self.folder.experiment_names() else "")
         if isinstance(failure, CellTimeoutError):
             return f"{cell} did not answer."
         if isinstance(failure, DetError | ArgumentError | NoSuchKernel):

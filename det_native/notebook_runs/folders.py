@@ -22,6 +22,8 @@ from det_native.schema.processes import is_alive, start_mark
 
 #: Ended runs of one notebook that are kept; their experiments keep executed notebooks of their own.
 KEPT_RUNS = 20
+# Between a run's folder and its process.
+_BEGIN_SECONDS = 30.0
 #: Names the folder of the run to the kernel that belongs to it.
 VARIABLE = "DET_NOTEBOOK_RUN"
 #: Why a run ended that somebody has stopped.
@@ -127,7 +129,10 @@ class RunFolder:
         return (self.path / "stop").exists()
 
     def is_alive(self) -> bool:
-        """Whether a process runs the notebook."""
+        """Whether a process runs the notebook, or is about to."""
+        if not (self.path / "process.json").exists():
+            with suppress(OSError):
+                return time.time() - (self.path / "state.json").stat().st_mtime < _BEGIN_SECONDS
         return self.process() is not None
 
     def _last_change(self) -> float:

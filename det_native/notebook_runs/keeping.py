@@ -11,6 +11,8 @@ from det_native.notebook_runs.folders import RunFolder
 from det_native.schema import routes
 from det_native.schema.notebook_runs import NotebookRun
 
+_MOST_NAMED = 4
+
 
 def keep_executed(folder: RunFolder) -> str:
     """Give the executed notebook to the experiments of a run; return why that failed, empty if it did not.
@@ -39,7 +41,11 @@ def keep_executed(folder: RunFolder) -> str:
 
 def save_beside(folder: RunFolder, run: NotebookRun) -> str:
     """Copy the executed notebook beside the notebook; return why that failed, empty if it did not."""
-    target = Path(run.path).with_name(executed_name(run))
+    name = Path(executed_name(run))
+    target, number = Path(run.path).with_name(str(name)), 1
+    while target.exists():  # it may be the user's
+        number += 1
+        target = target.with_name(f"{name.stem} {number}.ipynb")
     try:
         shutil.copyfile(folder.executed, target)
     except OSError as error:
@@ -50,7 +56,8 @@ def save_beside(folder: RunFolder, run: NotebookRun) -> str:
 def executed_name(run: NotebookRun) -> str:
     """Return the name of a copy of the executed notebook beside the notebook."""
     words = "experiment" if len(run.experiments) == 1 else "experiments"
-    numbers = ", ".join(name.partition(" at ")[0] for name in run.experiments)
+    names = [name.partition(" at ")[0] for name in run.experiments]
+    numbers = ", ".join(names) if len(names) <= _MOST_NAMED else f"{names[0]} to {names[-1]}"
     title = f"{words} {numbers}" if numbers else f"run {run.id}"
     return f"{Path(run.path).stem} ({title}).ipynb"
 

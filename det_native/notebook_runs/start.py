@@ -15,6 +15,7 @@ from det_native.errors import ArgumentError, DiskFullError, MasterError
 from det_native.notebook_runs.folders import RunFolder, find_run, make_folder, remove_old_runs, run_of_key, starting
 from det_native.notebook_runs.parameters import put_parameters
 from det_native.notebook_runs.reading import code_cells, kernel_of, read_notebook
+from det_native.notebook_runs.stopping import stop_experiments
 from det_native.schema.home import Home
 from det_native.schema.notebook_runs import NotebookRun, RunRequest
 from det_native.schema.processes import start_mark, wait_until_gone
@@ -22,7 +23,7 @@ from det_native.schema.processes import start_mark, wait_until_gone
 #: Of the process of a run to stop its kernel by itself.
 STOP_SECONDS = 60.0
 # What belongs to the kernel or Jupyter server that begins the run, not to the run's own kernel.
-_DROPPED_PREFIXES = ("JPY_", "JUPYTER_TOKEN", "JUPYTERHUB_API", "IPY", "KERNEL_", "PYDEVD_")
+_DROPPED_PREFIXES = ("JPY_", "JUPYTER_TOKEN", "JUPYTERHUB_API", "PYDEVD_")
 _DROPPED = {"MPLBACKEND", "PYTHONSTARTUP", "PYTHONINSPECT", "PYTHONBREAKPOINT", "DET_WORKER", "DET_NOTEBOOK_RUN"}
 _POLL_SECONDS = 0.2
 
@@ -67,6 +68,9 @@ def start_run(request: RunRequest, home: Home) -> NotebookRun:
                 return begun.run()
             folder = make_folder(home)
             folder.write_request(request.model_copy(update={"kernel": kernel, "content": ""}))
+            for cell in notebook.cells:
+                if cell.cell_type == "code":  # what the run does not reach has nothing to show
+                    cell.outputs, cell.execution_count = [], None
             nbformat.write(notebook, folder.executed)
             folder.write(
                 NotebookRun(
@@ -136,6 +140,8 @@ def stop_run(home: Home, number: int) -> NotebookRun:
         os.kill(pid, signal.SIGTERM)
         if not wait_until_gone(pid, mark, STOP_SECONDS):
             raise MasterError(f"Notebook run {number} has not ended after {STOP_SECONDS:.0f} s; its log: {folder.log}.")
+    else:
+        stop_experiments(folder)
     return folder.run()
 
 

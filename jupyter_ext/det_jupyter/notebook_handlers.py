@@ -115,6 +115,9 @@ class NotebookHandler(DetHandler):
             found = Path(os.path.abspath(to_os_path(ApiPath(path.partition(":")[2]), root)))
         if not found.is_relative_to(root) or not found.parent.is_dir():
             raise ArgumentError(f"{path} lies in no folder of this Jupyter server: save the notebook there first.")
+        parts = found.relative_to(root).parts
+        if not getattr(self.contents_manager, "allow_hidden", False) and any(part.startswith(".") for part in parts):
+            raise ArgumentError(f"{path} is hidden, and this Jupyter server shows no hidden files.")
         return found
 
     def open_copy(self, content: bytes, notebook: Path | None, name: str, seen: Path | None = None) -> dict[str, Any]:

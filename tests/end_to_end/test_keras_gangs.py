@@ -60,6 +60,21 @@ def test_a_killed_slot_changes_nothing(keras_kernel: Kernel, keras_cluster: Clus
     assert keras_kernel.end_of(experiment.id) == keras_kernel.end_of(undisturbed.id)
 
 
+SHARED = """
+rows = np.arange(96, dtype="float32").reshape(24, 4)
+context = det.experimental.keras.init({"resources": {"slots_per_trial": 2}})
+dataset = context.wrap_dataset(tf.data.Dataset.from_tensor_slices((rows, rows.sum(1)))).batch(4)
+model = context.wrap_model(tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(1)]))
+model.compile(tf.keras.optimizers.SGD(0.0), "mse")
+history = model.fit(dataset, epochs=2, verbose=0)
+print("epochs", len(history.history["loss"]), history.experiment.trials[0].checkpoints[-1].batch)
+"""
+
+
+def test_a_slot_reads_its_part_of_a_dataset_that_the_notebook_has_whole(keras_kernel: Kernel) -> None:
+    assert "epochs 2 6" in keras_kernel.run(f"import numpy as np\n{SHARED}").text
+
+
 @pytest.mark.skipif(
     not has_horovod("tensorflow"), reason="Horovod for TensorFlow is not installed here: sh tools/horovod.sh."
 )

@@ -32,6 +32,7 @@ def test_it_is_one_batch_without_restarts_and_keeps_no_checkpoint() -> None:
     assert written["min_checkpoint_period"] == {"batches": 0}
     assert written["max_restarts"] == 0
     assert written["checkpoint_storage"]["save_trial_best"] == 0
+    assert written["checkpoint_storage"]["save_trial_latest"] == 1, "it comes into the notebook"
 
 
 @pytest.mark.parametrize(("framework", "batches"), [("keras", 90), ("torch", 89)])

@@ -12,9 +12,9 @@ from small_disks import small_disk
 from det_native.errors import DiskFullError
 from det_native.experimental.choice import Choice
 from det_native.notebook_runs.folders import make_folder
-from det_native.notebook_runs.keeping import keep_executed
+from det_native.notebook_runs.keeping import executed_name, keep_executed
 from det_native.schema.home import Home
-from det_native.schema.notebook_runs import RunRequest
+from det_native.schema.notebook_runs import NotebookRun, RunRequest
 
 
 def test_an_executed_notebook_with_a_secret_stays_on_this_machine(tmp_path: Path) -> None:
@@ -68,3 +68,10 @@ def test_a_run_waits_for_room_on_a_full_disk_and_none_begins_there(
         run = ended(run)
         assert (run.state, run.notes) == ("COMPLETED", [])
         assert outputs(run)[1] == "x" * 100_000 + "\n"
+
+
+def test_the_copy_of_a_run_with_many_experiments_has_a_name_that_a_disk_takes() -> None:
+    run = NotebookRun(id=1, path="/work/nb.ipynb", kernel="", cells=1, executed="", started=0)
+    many = run.model_copy(update={"experiments": [f"{number} at https://other" for number in range(100, 160)]})
+    assert executed_name(many) == "nb (experiments 100 to 159).ipynb"
+    assert executed_name(run.model_copy(update={"experiments": ["7"]})) == "nb (experiment 7).ipynb"

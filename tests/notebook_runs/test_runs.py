@@ -21,10 +21,13 @@ def folder_of(number: int) -> RunFolder:
     return RunFolder(runs_folder(Home.default()) / str(number))
 
 
-def test_all_cells_run_in_the_notebooks_folder_with_their_outputs_kept(tmp_path: Path) -> None:
+def test_all_cells_run_in_the_notebooks_folder_with_their_outputs_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     path = write_notebook(
         tmp_path / "work" / "plots.ipynb",
-        "import os\nprint(os.getcwd(), os.path.basename(os.environ['JPY_SESSION_NAME']))",
+        "import os\nprint(os.getcwd(), os.path.basename(os.environ['JPY_SESSION_NAME']), os.environ['IPYTHONDIR'])",
         "%matplotlib inline\nimport matplotlib.pyplot as plt\nplt.plot([1, 2]); plt.show()",
         "get_ipython().run_cell_magic('bash', '', 'echo from bash')",
         "",
@@ -34,7 +37,7 @@ def test_all_cells_run_in_the_notebooks_folder_with_their_outputs_kept(tmp_path:
     run = ended(begin(path))
     assert (run.state, run.cell, run.cells, run.error) == ("COMPLETED", 4, 4, "")
     printed = outputs(run)
-    assert printed[0] == f"{path.parent} plots.ipynb\n"
+    assert printed[0] == f"{path.parent} plots.ipynb {tmp_path / 'ipython'}\n"
     assert printed[2] == "from bash\n"
     pictures = nbformat.read(run.executed, as_version=4).cells[1].outputs
     assert [output for output in pictures if "image/png" in output.get("data", {})]
@@ -43,9 +46,11 @@ def test_all_cells_run_in_the_notebooks_folder_with_their_outputs_kept(tmp_path:
 
 def test_parameters_replace_those_of_the_tagged_cell(tmp_path: Path) -> None:
     path = write_notebook(tmp_path / "nb.ipynb", "lr = 0.1\nname = 'a'", "print(lr, name)", tags={0: "parameters"})
+    (tmp_path / "nb (run 1).ipynb").write_text("the user's")
     run = ended(begin(path, parameters={"lr": 1e-3}, beside=True))
     assert outputs(run)[-1] == "0.001 a\n"
-    beside = nbformat.read(tmp_path / f"nb (run {run.id}).ipynb", as_version=4)
+    beside = nbformat.read(tmp_path / f"nb (run {run.id}) 2.ipynb", as_version=4)
+    assert (tmp_path / "nb (run 1).ipynb").read_text() == "the user's"
     assert beside.cells[1].metadata.tags == ["injected-parameters"]
     with pytest.raises(ArgumentError, match="assigns lr, name, and not rl: check the spelling"):
         begin(path, parameters={"rl": 1})
@@ -61,7 +66,11 @@ def test_parameters_replace_those_of_the_tagged_cell(tmp_path: Path) -> None:
     ],
 )
 def test_a_cell_that_fails_ends_the_run_with_a_sentence(tmp_path: Path, cell: str, sentence: str) -> None:
-    run = ended(begin(write_notebook(tmp_path / "nb.ipynb", "print('before')", cell, "print('after')")))
+    path = write_notebook(tmp_path / "nb.ipynb", "print('before')", cell, "print('after')")
+    stale = nbformat.read(path, as_version=4)
+    stale.cells[2].outputs = [nbformat.v4.new_output("stream", text="of an earlier run")]
+    nbformat.write(stale, path)
+    run = ended(begin(path))
     assert run.state == "FAILED"
     assert run.error.startswith(sentence)
     assert outputs(run)[0] == "before\n"
