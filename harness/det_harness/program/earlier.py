@@ -20,7 +20,7 @@ from det_native.heap.roots import roots_of_call
 from det_native.past_history import PastHistory, decode
 from det_native.runtime import replayed_experiment
 from det_native.schema.job import WarmStartSource
-from det_native.schema.manifests import EarlierAnswers
+from det_native.schema.manifests import BundleManifest, EarlierAnswers
 
 logger = logging.getLogger("det_harness")
 
@@ -87,15 +87,23 @@ class OtherCalls:
         Gives the raw content of a blob by its hash.
     files : callable
         Gives a folder with the files of the checkpoint of an earlier training, by its uuid, for a block.
+    bundle : BundleManifest
+        The program.
     """
 
     def __init__(
-        self, calls: CallMatcher, made_up: MadeUpValues, read_blob: Callable[[str], bytes], files: Files
+        self,
+        calls: CallMatcher,
+        made_up: MadeUpValues,
+        read_blob: Callable[[str], bytes],
+        files: Files,
+        bundle: BundleManifest,
     ) -> None:
         self._calls = calls
         self._made_up = made_up
         self._read_blob = read_blob
         self._files = files
+        self._bundle = bundle
         self._were_made = False
 
     def stand_in(self, place: str) -> NullHandle:
@@ -123,7 +131,7 @@ class OtherCalls:
         harness = None if isinstance(payload, type) else harness_for(payload)
         if harness is not None:
             harness.build(payload)
-        facts = self._facts(earlier.answers, handle)
+        facts = self._facts(earlier.answers)
         training = earlier.training
         if training is None or harness is None:
             result = handle if facts is None else facts
@@ -146,12 +154,14 @@ class OtherCalls:
         past = PastExperiment(training.experiment_id, history, place, self._made_up, parts, facts)
         return _noted(payload, past, harness.past_result(payload, history, past))
 
-    def _facts(self, answers: EarlierAnswers | None, handle: NullHandle) -> Any:
+    def _facts(self, answers: EarlierAnswers | None) -> Any:
         """Return an experiment that answers what it has answered where the program was submitted."""
         if answers is None:
             return None
         content, place = self._read_blob(answers.answers), self._calls.last_place
-        return replayed_experiment(answers.experiment_id, content, place, self._files, handle.load)
+        program = self._bundle.program.model_copy(update={"call": answers.site, "init": answers.init})
+        bundle = self._bundle.model_copy(update={"program": program})
+        return replayed_experiment(answers.experiment_id, content, place, self._files, bundle, self._read_blob)
 
     def check_class(self, trained: type) -> None:
         """Refuse to train a class that leads to a null handle: nothing compares what such a class is.

@@ -77,7 +77,7 @@ def load_checkpoint(
             if _mentions_determined(bundle, Path(work)):
                 importlib.import_module("det_native.compat")
             runner = ProgramRunner(bundle, read_blob, Path(work))
-            host = LoadHost(environment, runner.calls, directory, read_blob=read_blob, files=files)
+            host = LoadHost(environment, runner.calls, directory, read_blob=read_blob, files=files, bundle=bundle)
             takes = harness_of(bundle.program.framework).calls_taken()
             with suppressed_output(), hosted(host), takes:
                 runner.run(private=False)
@@ -103,6 +103,8 @@ class LoadHost(HostOfCalls):
         Gives the raw content of a blob by its hash.
     files : callable
         Gives a folder with the files of the checkpoint of an earlier training, for a block.
+    bundle : BundleManifest
+        The program.
     """
 
     role: Literal["worker", "load"] = "load"
@@ -115,6 +117,7 @@ class LoadHost(HostOfCalls):
         *,
         read_blob: ReadBlob,
         files: Files,
+        bundle: BundleManifest,
     ) -> None:
         self.environment = environment
         self.result: Any = None
@@ -122,7 +125,7 @@ class LoadHost(HostOfCalls):
         self.failure: Exception | None = None
         self._directory = directory
         self._calls = calls
-        self._others = OtherCalls(calls, MadeUpValues(calls.source), read_blob, files)
+        self._others = OtherCalls(calls, MadeUpValues(calls.source), read_blob, files, bundle)
 
     def reached(self, payload: Any) -> None:
         """Load; what goes wrong is kept, as the user's code around the call may hide it."""

@@ -234,6 +234,7 @@ class TrialRun:
             check,
             read_blob=blobs.read,
             files=files_on_worker(job.earlier),
+            bundle=job.bundle,
             before_training=before,
         )
         figures_kept()
@@ -305,7 +306,9 @@ class TrialRun:
             info = UserErrorInfo(type=kind.__name__, message=str(error), traceback="", batch=done)
             reason, code = ExitReason.HARNESS_ERROR, EXIT_HARNESS_ERROR
         else:
-            info = advised(describe(error, runner.source, self._failing_batch(done)), error, self._environment)
+            info = advised(
+                describe(error, runner.source, self._failing_batch(done)), error, self._environment, runner.source
+            )
             if isinstance(error, DivergedError):  # no line of the code is to blame: a sentence says it all
                 info = UserErrorInfo(
                     type=info.type, message=error.without_batch, traceback="", batch=error.batch or done
