@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast, get_type_hints
 
 from pydantic import BaseModel, TypeAdapter
 
-from det_native.client.loading import load_checkpoint
+from det_native.client.loading import load_from
 from det_native.client.source import Source
 from det_native.errors import TrialDefinitionError
 from det_native.schema import rest
@@ -133,15 +133,8 @@ class ReplayedSource(Source):
 
     def load(self, checkpoint: rest.Checkpoint, directory: Path) -> Any:
         """Return the model, made by the program up to the call, as where it was submitted."""
-        return load_checkpoint(
-            bundle=self._bundle,
-            read_blob=self._read_blob,
-            directory=directory,
-            checkpoint=checkpoint,
-            config=self.experiment(checkpoint.experiment_id).config,
-            trial_seed=self.trial(checkpoint.trial_id).seed,
-            files=self._files,
-        )
+        program = {"bundle": self._bundle, "read_blob": self._read_blob}
+        return load_from(self, checkpoint, directory, files=self._files, **program)
 
 
 def replayed(experiment_id: int, *of_source: Any) -> Experiment:

@@ -128,8 +128,7 @@ def host_for(tmp_path: Path, source: str, controller: Any) -> tuple[WorkerHost, 
     blobs = BlobStore(str(tmp_path / "blobs"))
     work = tmp_path / "work"
     work.mkdir(exist_ok=True)
-    bundle = make_bundle(blobs, cells, call=call_in(cells))
-    runner = ProgramRunner(bundle, blobs.read, work)
+    runner = ProgramRunner(make_bundle(blobs, cells, call=call_in(cells)), blobs.read, work)
 
     class Host(WorkerHost):
         def _prepare(self, payload: Any) -> None:
@@ -140,8 +139,7 @@ def host_for(tmp_path: Path, source: str, controller: Any) -> tuple[WorkerHost, 
 
     services: Any = FailingServices()
     files = files_on_worker({})
-    host = Host(RecordingHost.environment, runner.calls, services, read_blob=blobs.read, files=files, bundle=bundle)
-    return host, runner
+    return Host(RecordingHost.environment, runner.calls, services, read_blob=blobs.read, files=files), runner
 
 
 class Fails:

@@ -20,7 +20,7 @@ from det_native.heap.roots import roots_of_call
 from det_native.past_history import PastHistory, decode
 from det_native.runtime import replayed_experiment
 from det_native.schema.job import WarmStartSource
-from det_native.schema.manifests import BundleManifest, EarlierAnswers
+from det_native.schema.manifests import EarlierAnswers
 
 logger = logging.getLogger("det_harness")
 
@@ -87,23 +87,15 @@ class OtherCalls:
         Gives the raw content of a blob by its hash.
     files : callable
         Gives a folder with the files of the checkpoint of an earlier training, by its uuid, for a block.
-    bundle : BundleManifest
-        The program.
     """
 
     def __init__(
-        self,
-        calls: CallMatcher,
-        made_up: MadeUpValues,
-        read_blob: Callable[[str], bytes],
-        files: Files,
-        bundle: BundleManifest,
+        self, calls: CallMatcher, made_up: MadeUpValues, read_blob: Callable[[str], bytes], files: Files
     ) -> None:
         self._calls = calls
         self._made_up = made_up
         self._read_blob = read_blob
         self._files = files
-        self._bundle = bundle
         self._were_made = False
 
     def stand_in(self, place: str) -> NullHandle:
@@ -159,8 +151,9 @@ class OtherCalls:
         if answers is None:
             return None
         content, place = self._read_blob(answers.answers), self._calls.last_place
-        program = self._bundle.program.model_copy(update={"call": answers.site, "init": answers.init})
-        bundle = self._bundle.model_copy(update={"program": program})
+        assert self._calls.bundle is not None
+        program = self._calls.bundle.program.model_copy(update={"call": answers.site, "init": answers.init})
+        bundle = self._calls.bundle.model_copy(update={"program": program})
         return replayed_experiment(answers.experiment_id, content, place, self._files, bundle, self._read_blob)
 
     def check_class(self, trained: type) -> None:

@@ -22,7 +22,6 @@ from det_native.callsite import came_through
 from det_native.errors import CheckpointError, TrialDefinitionError
 from det_native.logged.place import taken_by
 from det_native.schema.environment import TrialEnvironment
-from det_native.schema.manifests import BundleManifest
 
 logger = logging.getLogger("det_harness")
 
@@ -48,8 +47,6 @@ class WorkerHost(HostOfCalls):
         Gives the raw content of a blob by its hash.
     files : callable
         Gives a folder with the files of the checkpoint of an earlier training, for a block.
-    bundle : BundleManifest
-        The program.
     before_training : callable, optional
         Raises what stands in the way of training here.
 
@@ -70,7 +67,6 @@ class WorkerHost(HostOfCalls):
         *,
         read_blob: Callable[[str], bytes],
         files: Files,
-        bundle: BundleManifest,
         before_training: Callable[[], None] = lambda: None,
     ) -> None:
         self.environment = environment
@@ -79,7 +75,7 @@ class WorkerHost(HostOfCalls):
         self.failure: BaseException | None = None
         self._calls = calls
         self._made_up = MadeUpValues(calls.source, self._is_compared)
-        self._others = OtherCalls(calls, self._made_up, read_blob, files, bundle)
+        self._others = OtherCalls(calls, self._made_up, read_blob, files)
         self._services = services
         self._check = check
         self._before_training = before_training

@@ -77,7 +77,7 @@ def load_checkpoint(
             if _mentions_determined(bundle, Path(work)):
                 importlib.import_module("det_native.compat")
             runner = ProgramRunner(bundle, read_blob, Path(work))
-            host = LoadHost(environment, runner.calls, directory, read_blob=read_blob, files=files, bundle=bundle)
+            host = LoadHost(environment, runner.calls, directory, read_blob=read_blob, files=files)
             takes = harness_of(bundle.program.framework).calls_taken()
             with suppressed_output(), hosted(host), takes:
                 runner.run(private=False)
@@ -103,8 +103,6 @@ class LoadHost(HostOfCalls):
         Gives the raw content of a blob by its hash.
     files : callable
         Gives a folder with the files of the checkpoint of an earlier training, for a block.
-    bundle : BundleManifest
-        The program.
     """
 
     role: Literal["worker", "load"] = "load"
@@ -117,7 +115,6 @@ class LoadHost(HostOfCalls):
         *,
         read_blob: ReadBlob,
         files: Files,
-        bundle: BundleManifest,
     ) -> None:
         self.environment = environment
         self.result: Any = None
@@ -125,7 +122,7 @@ class LoadHost(HostOfCalls):
         self.failure: Exception | None = None
         self._directory = directory
         self._calls = calls
-        self._others = OtherCalls(calls, MadeUpValues(calls.source), read_blob, files, bundle)
+        self._others = OtherCalls(calls, MadeUpValues(calls.source), read_blob, files)
 
     def reached(self, payload: Any) -> None:
         """Load; what goes wrong is kept, as the user's code around the call may hide it."""

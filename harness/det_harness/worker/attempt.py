@@ -234,7 +234,6 @@ class TrialRun:
             check,
             read_blob=blobs.read,
             files=files_on_worker(job.earlier),
-            bundle=job.bundle,
             before_training=before,
         )
         figures_kept()

@@ -101,7 +101,7 @@ def _compared(bundle: BundleManifest, place: Path) -> Told:
     rows: list[CaptureRow] = []
     title = runner.source.program.title
     check = InputCheck(proof, bundle.program, "error", title, read_blob=blobs.read, add_rows=rows.extend)
-    host = _Host(environment, runner.calls, check, blobs.read, bundle)
+    host = _Host(environment, runner.calls, check, blobs.read)
     rng.seed_process(proof.seed)
     with harness.calls_taken(), hosted(host):
         runner.run()
@@ -114,15 +114,8 @@ class _Host(LoadHost):
 
     role = "worker"
 
-    def __init__(
-        self,
-        environment: TrialEnvironment,
-        calls: CallMatcher,
-        check: InputCheck,
-        read_blob: Any,
-        bundle: BundleManifest,
-    ) -> None:
-        super().__init__(environment, calls, Path(), read_blob=read_blob, files=files_on_worker({}), bundle=bundle)
+    def __init__(self, environment: TrialEnvironment, calls: CallMatcher, check: InputCheck, read_blob: Any) -> None:
+        super().__init__(environment, calls, Path(), read_blob=read_blob, files=files_on_worker({}))
         self._check = check
         self.told = Told()
 
