@@ -45,7 +45,7 @@ class Submitted:
 
 _submitted: list[Submitted] = []
 #: Calls whose experiments record what they are asked, with their masters.
-_recorded: list[tuple[Any, Any, str]] = []
+_recorded: list[tuple[Any, Any, str, CallSite | None]] = []
 
 
 def note(record: Any, experiment: Any, master: str) -> None:
@@ -54,10 +54,10 @@ def note(record: Any, experiment: Any, master: str) -> None:
         _submitted.append(Submitted(record, experiment, master))
 
 
-def note_recorded(record: Any, experiment: Any, master: str) -> None:
-    """Note that the experiment of a call records what it is asked."""
+def note_recorded(record: Any, experiment: Any, master: str, init: CallSite | None) -> None:
+    """Note that the experiment of a call, with that ``init()``, records what it is asked."""
     if record is not None:
-        _recorded.append((record, experiment, master))
+        _recorded.append((record, experiment, master, init))
 
 
 def note_loaded(experiment: Any, trained: Trained) -> None:
@@ -113,6 +113,7 @@ class CapturedAnswers:
     content: bytes
     checkpoints: tuple[str, ...]
     master: str
+    init: CallSite | None
 
     def entry(self) -> EarlierAnswers:
         """Return it as it stands in the manifest."""
@@ -124,6 +125,7 @@ class CapturedAnswers:
             answers=self.hash,
             size=len(self.content),
             checkpoints=self.checkpoints,
+            init=self.init,
         )
 
     @property
@@ -135,11 +137,11 @@ class CapturedAnswers:
 def earlier_answers(calls: Collection[Any], site_of: Callable[[Any], CallSite | None]) -> Iterator[CapturedAnswers]:
     """Yield what was asked of the experiments of these calls, where their places are sent; see `earlier_trainings`."""
     of_program = {id(call) for call in calls}
-    for record, experiment, master in _recorded:
+    for record, experiment, master, init in _recorded:
         site = site_of(record) if id(record) in of_program else None
         if site is not None:
             source = experiment.source
-            yield CapturedAnswers(site, int(experiment.id), source.encoded(), tuple(source.read), master)
+            yield CapturedAnswers(site, int(experiment.id), source.encoded(), tuple(source.read), master, init)
 
 
 def earlier_trainings(calls: Collection[Any], site_of: Callable[[Any], CallSite | None]) -> Iterator[CapturedTraining]:

@@ -14,7 +14,7 @@ from uuid import uuid4
 import requests
 
 from det_native.client.events import EventStream
-from det_native.client.loading import ArrivingContent, ArrivingFile, load_checkpoint
+from det_native.client.loading import ArrivingContent, ArrivingFile, load_from
 from det_native.client.persistence import over_cuts
 from det_native.client.session import Session
 from det_native.client.source import PATIENCE, Source
@@ -353,15 +353,8 @@ class HttpSource(Source):
             return None
 
     def load(self, checkpoint: rest.Checkpoint, directory: Path) -> Any:
-        return load_checkpoint(
-            bundle=self.bundle(checkpoint.experiment_id),
-            read_blob=self.blob,
-            directory=directory,
-            checkpoint=checkpoint,
-            config=self.experiment(checkpoint.experiment_id).config,
-            trial_seed=self.trial(checkpoint.trial_id).seed,
-            files=self._files_of_earlier,
-        )
+        program = {"bundle": self.bundle(checkpoint.experiment_id), "read_blob": self.blob}
+        return load_from(self, checkpoint, directory, files=self._files_of_earlier, **program)
 
     @contextmanager
     def _files_of_earlier(self, uuid: str) -> Iterator[Path]:

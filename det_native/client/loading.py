@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from det_native.client.source import Source
 from det_native.errors import CheckpointCorruptError, DetError
 from det_native.schema import rest
 from det_native.schema.environment import TrialEnvironment
@@ -129,6 +130,12 @@ def load_checkpoint(
         trial_seed=trial_seed,
     )
     return load(bundle, read_blob, directory, checkpoint.manifest, environment, files)
+
+
+def load_from(source: Source, checkpoint: rest.Checkpoint, directory: Path, **program: Any) -> Any:
+    """Load a checkpoint of an experiment that a source knows, by its `program`; see :func:`load_checkpoint`."""
+    config, seed = source.experiment(checkpoint.experiment_id).config, source.trial(checkpoint.trial_id).seed
+    return load_checkpoint(directory=directory, checkpoint=checkpoint, config=config, trial_seed=seed, **program)
 
 
 def safe_parts(path: str) -> tuple[str, ...] | None:

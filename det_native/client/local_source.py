@@ -11,7 +11,7 @@ from typing import Any
 from filelock import Timeout
 
 from det_native.client import local_kept as kept
-from det_native.client.loading import load_checkpoint
+from det_native.client.loading import load_from
 from det_native.client.local_life import LocalLife
 from det_native.client.source import Source
 from det_native.errors import CheckpointError, NotFoundError, UnsupportedFeatureError
@@ -233,15 +233,7 @@ class LocalSource(LocalLife, Source):
                 f"Experiment {self._store.id} ran in another process, and its code could not be kept "
                 f"({self._why_no_program()}): checkpoint.download() has the weights."
             )
-        return load_checkpoint(
-            bundle=bundle,
-            read_blob=self.blob,
-            directory=directory,
-            checkpoint=checkpoint,
-            config=self.experiment(checkpoint.experiment_id).config,
-            trial_seed=self.trial(checkpoint.trial_id).seed,
-            files=_no_files,
-        )
+        return load_from(self, checkpoint, directory, bundle=bundle, read_blob=self.blob, files=_no_files)
 
     def bundle(self, experiment_id: int | str) -> BundleManifest:
         """Return the program of the experiment.

@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Any, cast, get_type_hints
 
 from pydantic import BaseModel, TypeAdapter
 
+from det_native.client.loading import load_from
 from det_native.client.source import Source
 from det_native.errors import TrialDefinitionError
 from det_native.schema import rest
 
 if TYPE_CHECKING:
     from det_native.client.handles import Experiment
+    from det_native.schema.manifests import BundleManifest
 
 #: Questions and commands whose answers are facts.
 _RECORDED = frozenset(
@@ -65,6 +67,8 @@ class RecordingSource:
         value = getattr(self._source, name)
         if name in _RECORDED:
             return partial(self._ask, name, value)
+        if name == "load":  # so that what it asks is recorded, too
+            return partial(type(self._source).load, self)
         return partial(self._download, value) if name == "download" else value
 
     def _ask(self, name: str, question: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
@@ -92,8 +96,10 @@ class ReplayedSource(Source):
         Where the training call was made, for messages.
     files : callable
         Gives a folder with the files of a checkpoint, by its uuid, for a block.
-    load : callable
-        Gives what stands for a loaded model.
+    bundle : BundleManifest
+        The program up to that call.
+    read_blob : callable
+        Gives the raw content of a blob of it by its hash.
     """
 
     def __init__(
@@ -101,10 +107,11 @@ class ReplayedSource(Source):
         content: bytes,
         place: str,
         files: Callable[[str], AbstractContextManager[Path]],
-        load: Callable[[], Any],
+        bundle: BundleManifest,
+        read_blob: Callable[[str], bytes],
     ) -> None:
         self._answers: dict[str, Any] = json.loads(zlib.decompress(content))
-        self._place, self._files, self._load = place, files, load
+        self._place, self._files, self._bundle, self._read_blob = place, files, bundle, read_blob
 
     def __getattribute__(self, name: str) -> Any:
         return partial(self._answer, name) if name in _RECORDED | _ABSENT else super().__getattribute__(name)
@@ -125,21 +132,16 @@ class ReplayedSource(Source):
             shutil.copytree(folder, directory, dirs_exist_ok=True)
 
     def load(self, checkpoint: rest.Checkpoint, directory: Path) -> Any:
-        """Return what stands for the model: its program does not run within another one's."""
-        return self._load()
+        """Return the model, made by the program up to the call, as where it was submitted."""
+        program = {"bundle": self._bundle, "read_blob": self._read_blob}
+        return load_from(self, checkpoint, directory, files=self._files, **program)
 
 
-def replayed(
-    experiment_id: int,
-    content: bytes,
-    place: str,
-    files: Callable[[str], AbstractContextManager[Path]],
-    load: Callable[[], Any],
-) -> Experiment:
-    """Return the handle of an experiment with a :class:`ReplayedSource`."""
+def replayed(experiment_id: int, *of_source: Any) -> Experiment:
+    """Return the handle of an experiment with a :class:`ReplayedSource`, made of `of_source`."""
     from det_native.client.handles import Experiment
 
-    return Experiment(cast(Callable[..., Source], ReplayedSource)(content, place, files, load), experiment_id)
+    return Experiment(cast(Callable[..., Source], ReplayedSource)(*of_source), experiment_id)
 
 
 def recording(source: Source) -> Source:

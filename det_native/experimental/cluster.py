@@ -115,7 +115,8 @@ def submit(
     capture.history.answers = [answers for answers in capture.history.answers if answers.master == here]
     config = config.with_variables(_variables_here(framework))
     experiment = send_capture(capture, config, framework, settings)
-    submitted.note_recorded(origin.record, experiment, here)
+    program = capture.program  # of a script, places are the same in all that it submits
+    submitted.note_recorded(origin.record, experiment, here, program.init if program.kind == "script" else None)
     if payload is not None and origin.has_code:  # else nothing in this process reads what is written
         model_dir = getattr(getattr(payload, "estimator", None), "model_dir", None)
         note_result(experiment, payload, FilesOfCall(begun, model_dir or ""), running_execution())

@@ -19,6 +19,9 @@ from det_native.schema.hyperparameters import (
     parse_space,
 )
 
+#: No hyperparameter is larger by intent.
+_LARGEST_VALUE = 1e12
+
 
 def unmeant_problems(raw: Mapping[str, Any]) -> list[Problem]:
     """Return what is hardly meant of the hyperparameters of a configuration in its written form."""
@@ -44,6 +47,19 @@ def repeated_values(config: ExperimentConfig) -> str:
     )
 
 
+def doubtful_exponents(config: ExperimentConfig) -> str:
+    """Return sentences on bounds of exponents that may have been meant as values, else ``""``."""
+    found = []
+    for path, leaf in leaves(config.hyperparameters):
+        if not isinstance(leaf, LogHyperparameter):
+            continue
+        across_one = leaf.base == 10.0 and 0.0 < leaf.minval < 1.0 < leaf.maxval
+        if across_one or max(leaf.value(leaf.minval), leaf.value(leaf.maxval)) > _LARGEST_VALUE:
+            what, as_values, least, most = _both_spellings(leaf)
+            found.append(f"hyperparameters.{'.'.join(path)} {what} {as_values}; {least} to {most} need no change.")
+    return " ".join(found)
+
+
 def _without_type(space: Mapping[str, Any], where: str) -> Iterator[Problem]:
     """Yield ranges and choices that lack their type: they would be groups of constants of these names."""
     for name, entry in space.items():
@@ -67,13 +83,18 @@ def _values_for_exponents(space: Mapping[str, Any]) -> Iterator[Problem]:
         return
     for path, leaf in found:
         # Who says another base knows of powers.
-        if isinstance(leaf, LogHyperparameter) and leaf.base == 10.0 and 0.0 < leaf.minval < leaf.maxval < 1.0:
-            bounds = f"{leaf.minval:g} to {leaf.maxval:g}"
-            least, most = (f"{leaf.value(bound):.4g}" for bound in (leaf.minval, leaf.maxval))
-            low, high = (f"{math.log10(bound):.4g}" for bound in (leaf.minval, leaf.maxval))
-            yield Problem(
-                ".".join(("hyperparameters", *path)),
-                f"is of type log, whose bounds are exponents: {bounds} are the values {least} to {most}.",
-                f"For {bounds} write minval: {low}, maxval: {high}; for {least} to {most}, type: double with "
-                f"minval: {least}, maxval: {most}.",
-            )
+        if isinstance(leaf, LogHyperparameter) and leaf.base == 10.0 and 0.0 < leaf.minval < leaf.maxval <= 1.0:
+            what, as_values, least, most = _both_spellings(leaf)
+            remedy = f"{as_values}; for {least} to {most}, type: double with minval: {least}, maxval: {most}."
+            yield Problem(".".join(("hyperparameters", *path)), what, remedy)
+
+
+def _both_spellings(leaf: LogHyperparameter) -> tuple[str, str, str, str]:
+    """Return what the bounds mean, what to write where they are the values, and the values that they give."""
+    bounds = f"{leaf.minval:g} to {leaf.maxval:g}"
+    least, most = (f"{leaf.value(bound):.4g}" for bound in (leaf.minval, leaf.maxval))
+    what = f"is of type log, whose bounds are exponents: {bounds} are the values {least} to {most}."
+    if leaf.minval <= 0.0:  # no power
+        return what, f"For {bounds} write type: double", least, most
+    low, high = (f"{math.log(bound) / math.log(leaf.base):.4g}" for bound in (leaf.minval, leaf.maxval))
+    return what, f"For {bounds} write minval: {low}, maxval: {high}", least, most

@@ -18,7 +18,7 @@ from det_native.frameworks import find_framework
 from det_native.schema.checks import BATCH_SIZE, completeness_problems, consistency_problems
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.effects import fields_without_effect, refuse_unsupported, unsearched_ranges
-from det_native.schema.hyperparameter_checks import repeated_values, unmeant_problems
+from det_native.schema.hyperparameter_checks import doubtful_exponents, repeated_values, unmeant_problems
 from det_native.schema.lengths import Length
 from det_native.schema.manifests import Framework
 from det_native.schema.older_names import Modernised
@@ -94,7 +94,7 @@ def load_config(
         )
         loaded = loaded.model_copy(update={"resources": loaded.resources.model_copy(update={"slots_per_trial": 1})})
     notes.append(_no_effect(loaded, framework, local, trains))
-    notes += [unsearched_ranges(loaded), repeated_values(loaded)]
+    notes += [unsearched_ranges(loaded), repeated_values(loaded), doubtful_exponents(loaded)]
     if warn:
         for note in filter(None, notes):
             warnings.warn(note, ConfigurationWarning, stacklevel=_levels_to_the_user())

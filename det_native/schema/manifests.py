@@ -147,9 +147,11 @@ class EarlierAnswers(_Model):
     """What the program has asked of the experiment of a training call before the recorded one, with the answers.
 
     `answers` has them as ``det_native.client.replayed_source`` reads them; `checkpoints` are those whose files it read.
+    `init` is the ``init()`` of the call, in a script.
     """
 
     site: CallSite
+    init: CallSite | None = None
     experiment_id: int
     answers: Sha256
     size: int

@@ -32,7 +32,7 @@ def test_the_last_answer_to_each_question_is_given_again() -> None:
     source.metrics(1, "training")
     source.metrics(2, kind="training")
     source.kill(3)
-    again = replayed(3, source.encoded(), "train.py, line 3", _no_files, lambda: None).source
+    again = replayed(3, source.encoded(), "train.py, line 3", _no_files, None, None).source
     [row] = rows_of(again, 1, "training")
     assert [math.isnan(row["loss"]), row["best"], row["value"]] == [True, math.inf, 1.1]
     assert again.metrics(2, kind="training", after_batch=0)[0].metrics["value"] == 2.1
@@ -42,7 +42,7 @@ def test_the_last_answer_to_each_question_is_given_again() -> None:
 @pytest.mark.parametrize("ask", [lambda source: source.metrics(1, "validation"), lambda source: source.blob("abc")])
 def test_what_was_not_asked_is_an_error_that_names_the_call(ask: Any) -> None:
     nothing = RecordingSource(Rows()).encoded()  # type: ignore[abstract]
-    again = replayed(3, nothing, "train.py, line 3", _no_files, lambda: None).source
+    again = replayed(3, nothing, "train.py, line 3", _no_files, None, None).source
     with pytest.raises(TrialDefinitionError, match=r"the training call in train\.py, line 3, which does not train"):
         ask(again)
 

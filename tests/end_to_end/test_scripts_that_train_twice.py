@@ -78,6 +78,18 @@ Trial.taken = [
 ]
 print("MADE " + json.dumps(Trial.taken))
 """
+MODEL = """
+import copy
+trial = first.top_checkpoint().load()
+net = Trial.teacher = trial.model
+torch.save(net.state_dict(), "net.pt")
+Trial.taken = [
+    len(net.state_dict()), isinstance(net, torch.nn.Linear), net.training is False,
+    [name for name, parameter in net.named_parameters()], f"{net.weight.item():.6f}", copy.deepcopy(net).bias.item(),
+    torch.load("net.pt")["weight"].item(), other.top_checkpoint().load().model.weight.item(), trial.taken,
+]
+print("MADE " + json.dumps(Trial.taken))
+"""
 
 
 @pytest.fixture
@@ -96,7 +108,16 @@ def test_a_script_takes_the_results_of_its_first_training_to_the_worker_of_the_s
     assert "LOADED True" in printed
 
 
-def test_a_model_that_stands_for_a_loaded_one_never_trains(cluster: Cluster) -> None:
-    printed = cluster.script(f"{FIRST}\nTrial.teacher = first.top_checkpoint().load()\n{SECOND}")
+def test_a_script_loads_the_model_of_its_first_training_on_the_worker_of_the_second(cluster: Cluster) -> None:
+    printed = cluster.script(FIRST + MODEL + SECOND)
+    made, taken = (json.loads(printed.partition(word)[2].splitlines()[0]) for word in ("MADE ", "TAKEN "))
+    assert taken == made
+    assert made[:4] == [2, True, True, ["weight", "bias"]]
+    assert "LOADED True" in printed
+
+
+def test_a_model_that_stands_for_one_of_a_local_training_never_trains(cluster: Cluster) -> None:
+    local = FIRST.replace("create(Trial,", "create(Trial, local=True, config=")
+    printed = cluster.script(f"{local}\nTrial.teacher = first.top_checkpoint().load()\n{SECOND}")
     assert "TrialDefinitionError: Trial uses `Trial.teacher`, which comes of the training call in" in printed
     assert "script.py, line 6" in printed

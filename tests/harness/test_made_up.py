@@ -48,7 +48,7 @@ def test_an_error_that_a_result_of_another_call_has_caused_says_how_to_send_its_
         run_cells(tmp_path, BEST, f"{training}\ntrain()  # <- call")
     cells = [cell(2 * index, text) for index, text in enumerate((TRAIN, BEST, training), 1)]
     source = ProgramSource(make_bundle(BlobStore(str(tmp_path / "blobs")), cells).program, tmp_path / "work")
-    info = advised(describe(caught.value, source), caught.value, RecordingHost.environment)
+    info = advised(describe(caught.value, source), caught.value, RecordingHost.environment, source)
     assert info.message.startswith(str(caught.value).rstrip("."))
     assert advice in info.message if advice else "values=" not in info.message
 
@@ -101,7 +101,18 @@ def test_what_is_made_up_within_the_training_fails_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "use", ["scale = 2 if best > 0.5 else 1", "try:\n    scale = int(best)\nexcept Exception:\n    scale = 1"]
+    "use",
+    [
+        "scale = 2 if best > 0.5 else 1",
+        "try:\n    scale = int(best)\nexcept Exception:\n    scale = 1",
+        "scale = len(best)",
+        "scale = [1 for each in best]",
+        "scale = f'{best:.3f}'",
+        "scale = str(best)",
+        "scale = isinstance(best, float)",
+        "import copy\nscale = copy.deepcopy(best)",
+        "scales = []\nscales.append(len(best))",
+    ],
 )
 def test_where_nothing_is_compared_a_made_up_value_is_an_error(tmp_path: Path, use: str) -> None:
     with pytest.raises(TrialDefinitionError, match=r"line \d: the .* of `best` is .*does not train"):

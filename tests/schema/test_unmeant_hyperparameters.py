@@ -45,12 +45,37 @@ def test_bounds_that_can_hardly_be_exponents_are_refused_with_both_spellings(wri
         {"minval": -4, "maxval": -1},
         {"minval": -1.5, "maxval": 0.5},
         {"minval": 0, "maxval": 1},
-        {"minval": 0.3, "maxval": 1},
         {"minval": 0.1, "maxval": 0.9, "base": 2},
+        {"minval": 0.5, "maxval": 8, "base": 2},
+        {"minval": 1, "maxval": 12},
     ],
 )
 def test_bounds_that_may_be_exponents_are_taken(bounds: dict[str, Any]) -> None:
-    load(lr={"type": "log", **bounds})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load(lr={"type": "log", **bounds})
+
+
+@pytest.mark.parametrize(
+    ("bounds", "told"),
+    [
+        (Log(16, 256), "16 to 256 are the values 1e+16 to 1e+256. For 16 to 256 write minval: 1.204, maxval: 2.408;"),
+        (Log(0.001, 10), "are the values 1.002 to 1e+10. For 0.001 to 10 write minval: -3, maxval: 1;"),
+        (Log(-3, 16), "are the values 0.001 to 1e+16. For -3 to 16 write type: double; 0.001 to 1e+16 need no change."),
+        (Log(8, 64, base=2), "are the values 256 to 1.845e+19. For 8 to 64 write minval: 3, maxval: 6;"),
+    ],
+)
+def test_bounds_that_were_probably_meant_as_values_are_warned_of(bounds: dict[str, Any], told: str) -> None:
+    with pytest.warns(ConfigurationWarning) as caught:
+        load(net={"width": bounds})
+    [warning] = caught
+    assert str(warning.message).startswith("hyperparameters.net.width is of type log, whose bounds are exponents: ")
+    assert told in str(warning.message)
+
+
+def test_values_up_to_one_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"For 1e-05 to 1 write minval: -5, maxval: 0; for 1 to 10, type: dou"):
+        load(lr={"type": "log", "minval": 1e-5, "maxval": 1})
 
 
 def test_what_is_stored_is_taken_as_it_is() -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from det_native.callsite import Position, calling_position
 from det_native.errors import TrialDefinitionError
-from det_native.schema.manifests import CallSite, EarlierAnswers, EarlierTraining, Program
+from det_native.schema.manifests import BundleManifest, CallSite, EarlierAnswers, EarlierTraining, Program
 
 
 @dataclass(frozen=True)
@@ -117,6 +117,8 @@ class CallMatcher:
         Whether the recorded ``init()`` was called.
     at_init : callable
         Is called by the recorded ``init()``; set by who runs the program.
+    bundle : BundleManifest or None
+        The program with its files; set likewise.
     """
 
     def __init__(self, source: ProgramSource) -> None:
@@ -132,6 +134,7 @@ class CallMatcher:
         self.goes_on = False
         self.earlier = EarlierCall()
         self.at_init: Callable[[], None] = lambda: None
+        self.bundle: BundleManifest | None = None
 
     @property
     def cell(self) -> int | None:

@@ -123,7 +123,7 @@ class OtherCalls:
         harness = None if isinstance(payload, type) else harness_for(payload)
         if harness is not None:
             harness.build(payload)
-        facts = self._facts(earlier.answers, handle)
+        facts = self._facts(earlier.answers)
         training = earlier.training
         if training is None or harness is None:
             result = handle if facts is None else facts
@@ -146,12 +146,15 @@ class OtherCalls:
         past = PastExperiment(training.experiment_id, history, place, self._made_up, parts, facts)
         return _noted(payload, past, harness.past_result(payload, history, past))
 
-    def _facts(self, answers: EarlierAnswers | None, handle: NullHandle) -> Any:
+    def _facts(self, answers: EarlierAnswers | None) -> Any:
         """Return an experiment that answers what it has answered where the program was submitted."""
         if answers is None:
             return None
         content, place = self._read_blob(answers.answers), self._calls.last_place
-        return replayed_experiment(answers.experiment_id, content, place, self._files, handle.load)
+        assert self._calls.bundle is not None
+        program = self._calls.bundle.program.model_copy(update={"call": answers.site, "init": answers.init})
+        bundle = self._calls.bundle.model_copy(update={"program": program})
+        return replayed_experiment(answers.experiment_id, content, place, self._files, bundle, self._read_blob)
 
     def check_class(self, trained: type) -> None:
         """Refuse to train a class that leads to a null handle: nothing compares what such a class is.

@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any
 
 from det_harness.program.calls import ProgramSource, Unit
+from det_harness.program.null_handle import SCRIPT_REMEDY
 from det_native.errors import TrialDefinitionError
 
 logger = logging.getLogger("det_harness")
@@ -37,7 +38,7 @@ class MadeUpValues:
         self._error: TrialDefinitionError | None = None
         self._training = False
 
-    def note(self, value: Any, what: str, call: str) -> None:
+    def note(self, value: Any, what: str, call: str, *, look: bool, shown: bool) -> None:
         """Note that a method of a result, which calls this, gives a made-up value.
 
         Parameters
@@ -48,6 +49,10 @@ class MadeUpValues:
             What comes of it, with braces for its name.
         call : str
             Place of the training call.
+        look : bool
+            Most look at it only: nothing is said where it is compared.
+        shown : bool
+            Nor in a statement that only shows it.
 
         Raises
         ------
@@ -55,13 +60,14 @@ class MadeUpValues:
             If the training is under way, or nothing compares what it is given.
         """
         innermost = sys._getframe(3)
-        unit, line = next(self._places(innermost), (None, 0))
-        if unit is None or (unit, line) in self._told:
+        unit, frame = next(self._places(innermost), (None, innermost))
+        line = frame.f_lineno
+        if unit is None or (unit, line) in self._told or (look and self._is_compared()):
             return
         by_library = self._source.resolve(innermost.f_code.co_filename) is None
-        if by_library and not self._training and self._only_shows(unit, line):
+        if (by_library or shown) and not self._training and self._only_shows(unit, line):
             return
-        name, title = _name_of(value, innermost), self._source.title(unit)
+        name, title = _name_of(value, frame), self._source.title(unit)
         text = (
             f"{title if unit.file else title[0].upper() + title[1:]}, line {line}: "
             f"{what.format(f'`{name}`' if name else 'a result')}. It comes of the training call in {call}, which does "
@@ -91,11 +97,11 @@ class MadeUpValues:
         if self._told and not self._training:
             error.add_note(f"{list(self._told.values())[-1]} The program may have taken another way by it.")
 
-    def _places(self, frame: FrameType | None) -> Iterator[tuple[Unit, int]]:
+    def _places(self, frame: FrameType | None) -> Iterator[tuple[Unit, FrameType]]:
         while frame is not None:
             unit = self._source.resolve(frame.f_code.co_filename)
             if unit is not None:
-                yield unit, frame.f_lineno
+                yield unit, frame
             frame = frame.f_back
 
     def _only_shows(self, unit: Unit, line: int) -> bool:
@@ -110,7 +116,7 @@ class MadeUpValues:
     def remedy(self, name: str) -> str:
         """Return what to do about a result, or what is made of one, that has this name."""
         if self._source.program.kind == "script":
-            return "make it a hyperparameter, or an argument of a script that has this training only."
+            return SCRIPT_REMEDY
         if name:
             return f'send what your notebook had there, by values=["{name}"] or from a cell without that call.'
         return "send what comes of it by name, in values=[...]."

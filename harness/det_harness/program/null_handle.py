@@ -11,13 +11,16 @@ if TYPE_CHECKING:
 #: By which a message shows that such a value has caused it.
 NOT_TRAINED = "that this run is for: nothing was trained"
 
+#: What to do about such a value in a script.
+SCRIPT_REMEDY = "make it a hyperparameter, or an argument of a script that has this training only."
+
 
 class NullHandle:
     """Stands for the result of a training call that the program makes besides the one being run.
 
-    Attributes, calls, items, iteration (one element, of a pair two), arithmetic and formatting give another one of its
-    kind; comparisons are False, so that loops which wait for an end do not wait for ever. What is a real value then, a
-    truth or a number, is noted as made up.
+    Attributes, calls, items, iteration (one element, of a pair two) and arithmetic give another one of its kind;
+    comparisons are False, so that loops which wait for an end do not wait for ever. What is a real value then, a truth,
+    a number or a text, is noted as made up.
 
     Parameters
     ----------
@@ -39,11 +42,22 @@ class NullHandle:
         object.__setattr__(self, "_origin", self if origin is None else origin)
         object.__setattr__(self, "_parts", parts)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        self._tell("the copy of {} is made up", look=True)
+        return super().__reduce_ex__(protocol)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:  # isinstance() asks for it
+        self._tell("the type of {} is not that of the trained one", look=True)
+        return type(self)
+
     def __repr__(self) -> str:
-        return f"<the training call at {self._place} is not the one {NOT_TRAINED}>"
+        self._tell("the text of {} is made up", look=True, shown=True)
+        return _text_of(self)
 
     def __format__(self, spec: str) -> str:
-        return repr(self)
+        self._tell("the text of {} is made up", look=True, shown=True)
+        return _text_of(self)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -64,9 +78,13 @@ class NullHandle:
 
     def __len__(self) -> int:
         parts: int = self._parts
+        if self._origin is not self:
+            self._tell("the length of {} is 1", look=True)
         return parts
 
     def __iter__(self) -> Iterator[Any]:
+        if self._origin is not self:
+            self._tell("the length of {} is 1", look=True)
         return iter([_part_of(self) for _ in range(self._parts)])
 
     def __contains__(self, item: Any) -> bool:
@@ -107,9 +125,9 @@ class NullHandle:
     def __hash__(self) -> int:
         return id(self._origin)
 
-    def _tell(self, what: str) -> None:
+    def _tell(self, what: str, *, look: bool = False, shown: bool = False) -> None:
         if self._made_up is not None:
-            self._made_up.note(self, what, self._place)
+            self._made_up.note(self, what, self._place, look=look, shown=shown)
 
     def _part(self, *operands: Any) -> Any:
         return _part_of(self)
@@ -123,6 +141,10 @@ class NullHandle:
     __lt__ = __le__ = __gt__ = __ge__ = _false
 
 
+def _text_of(handle: NullHandle) -> str:
+    return f"<the training call at {handle._place} is not the one {NOT_TRAINED}>"
+
+
 def _part_of(handle: NullHandle) -> NullHandle:
     return NullHandle(handle._place, handle._made_up, handle._origin)
 
@@ -132,11 +154,13 @@ NullHandle.__name__ = "the result of another training call, which does not train
 NullHandle.__qualname__ = NullHandle.__name__
 
 
-def result_advice(error: BaseException) -> str | None:
+def result_advice(error: BaseException, *, script: bool) -> str | None:
     """Return what to do about an error of the program that names such a result; None where it names none."""
     if NOT_TRAINED not in str(error) and NullHandle.__name__ not in str(error):
         return None
+    if script:
+        return f"{SCRIPT_REMEDY[0].upper()}{SCRIPT_REMEDY[1:]}"
     return (
         "Give what you take of that result a name in a cell of its own (`best = ...`), and send its value: "
-        'values=["best"] in init().'
+        'values=["best"] in init() or create().'
     )

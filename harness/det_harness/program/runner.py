@@ -110,6 +110,7 @@ class ProgramRunner:
         self.source = ProgramSource(bundle.program, directory)
         self._places = PlacedPaths(bundle, directory)
         self.calls = CallMatcher(self.source)
+        self.calls.bundle = bundle
         self.module = types.ModuleType("__main__")
         self.own_seed = False
         self.add_rows: Callable[[list[CaptureRow]], object] = lambda rows: None

@@ -50,7 +50,9 @@ def describe(error: BaseException, source: ProgramSource, batch: int = 0) -> Use
     )
 
 
-def advised(info: UserErrorInfo, error: BaseException, environment: TrialEnvironment) -> UserErrorInfo:
+def advised(
+    info: UserErrorInfo, error: BaseException, environment: TrialEnvironment, source: ProgramSource
+) -> UserErrorInfo:
     """Return the description of an exception with what to do about it, where that can be said.
 
     That is where memory ran out, a library does not take an argument, or a result of another training call was used,
@@ -59,7 +61,7 @@ def advised(info: UserErrorInfo, error: BaseException, environment: TrialEnviron
     if is_out_of_memory(error):
         advice: str | None = memory_advice(environment.batch_size, environment.slots)
     else:
-        advice = argument_advice(error) or result_advice(error)
+        advice = argument_advice(error) or result_advice(error, script=source.program.kind == "script")
     if advice is None:
         return info
     message = with_advice(info.message, advice)

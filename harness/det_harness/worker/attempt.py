@@ -305,7 +305,9 @@ class TrialRun:
             info = UserErrorInfo(type=kind.__name__, message=str(error), traceback="", batch=done)
             reason, code = ExitReason.HARNESS_ERROR, EXIT_HARNESS_ERROR
         else:
-            info = advised(describe(error, runner.source, self._failing_batch(done)), error, self._environment)
+            info = advised(
+                describe(error, runner.source, self._failing_batch(done)), error, self._environment, runner.source
+            )
             if isinstance(error, DivergedError):  # no line of the code is to blame: a sentence says it all
                 info = UserErrorInfo(
                     type=info.type, message=error.without_batch, traceback="", batch=error.batch or done
