@@ -19,6 +19,7 @@ import torch
 from IPython.display import HTML, clear_output, display
 from torch import nn
 
+logging.basicConfig(level=logging.INFO, format="%(levelname)s of %(name)s: %(message)s")
 x = torch.rand(8, 2)
 print("above the training")
 """
@@ -42,7 +43,8 @@ for epoch in context.epochs(9):
     print("ends")
     print("\\r 10 %\\r100 %", file=sys.stderr)
     logging.warning("warned")
-    logging.getLogger("library").warning("of a library")
+    logging.getLogger("mine").info("informed")
+    logging.getLogger("mine").debug("not shown")
     plt.plot(losses); plt.show()
     display(HTML(f"<b>{{epoch}}</b>"))
     if epoch == 1:
@@ -91,8 +93,9 @@ def test_prints_and_figures_of_a_loop_stand_in_its_cell_once_though_its_worker_w
     visitor.die(signal.SIGKILL)
     gate.next().go()
     kernel.finish(cell)
-    epochs = [[f"epoch {epoch} ends", "100 %", "WARNING: warned", "<Figure>", "<HTML>"] for epoch in range(3)]
-    begins = "epoch", "100", "WARNING", "<", "at the", "last", "after"
+    logged = ["WARNING of root: warned", "INFO of mine: informed"]
+    epochs = [[f"epoch {epoch} ends", "100 %", *logged, "<Figure>", "<HTML>"] for epoch in range(3)]
+    begins = "epoch", "100", "WARNING", "INFO", "DEBUG", "<", "at the", "last", "after"
     assert lines(cell, *begins) == [*epochs[0], *epochs[1], "at the gate", *epochs[2], "last", "after the loop 3"]
     assert "above the training" not in cell.text
     assert cell.text.count("before the loop") == 1

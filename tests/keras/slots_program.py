@@ -129,8 +129,8 @@ def trial_of(settings: Settings) -> type[TFKerasTrial]:
     return Small
 
 
-def generator_call(environment: TrialEnvironment) -> Any:
-    """Return a call of ``fit()`` on a generator."""
+def fit_call(environment: TrialEnvironment, settings: Settings) -> Any:
+    """Return a call of ``fit()`` on a generator, or on arrays that it shuffles."""
 
     def batches() -> Iterator[Any]:
         size = context.get_per_slot_batch_size()
@@ -140,10 +140,11 @@ def generator_call(environment: TrialEnvironment) -> Any:
 
     context = TFKerasNativeContext(environment)
     context._on_fit = lambda call: call
-    model = model_of(context, {})
-    steps = 40 // context.get_per_slot_batch_size()
-    validation = (OTHERS, TRUTHS)
-    return model.fit(batches(), steps_per_epoch=steps, epochs=3, verbose=0, validation_data=validation)
+    model = model_of(context, settings)
+    how: dict[str, Any] = {"epochs": 3, "verbose": 0, "validation_data": (OTHERS, TRUTHS)}
+    if settings["data"] == "shuffled":
+        return model.fit(FEATURES[:33], LABELS[:33], batch_size=BATCH_SIZE, **how)
+    return model.fit(batches(), steps_per_epoch=40 // context.get_per_slot_batch_size(), **how)
 
 
 class Run:
@@ -193,8 +194,8 @@ class Run:
         )
         tf.keras.backend.clear_session()
         rng.seed_process(self.environment.trial_seed)
-        generator = self.settings.get("data") == "generator"
-        payload = generator_call(self.environment) if generator else trial_of(settings)
+        fits = self.settings.get("data") in ("generator", "shuffled")
+        payload = fit_call(self.environment, self.settings) if fits else trial_of(settings)
         controller: Any = harness_for(payload).controller(payload, services)
         self.model = controller.call.model
         controller.run()
@@ -246,6 +247,7 @@ CASES: dict[str, Settings] = {
     "growing": {"data": "sequence", "shuffle": False, "grows": True, "config": _UNCOUNTED},
     "dataset": {"data": "dataset", "config": _UNCOUNTED},
     "generator": {"data": "generator", "config": {"optimizations": {"average_training_metrics": True}}},
+    "shuffled": {"data": "shuffled", "optimizer": lambda: ADAM(0.05), "config": _UNCOUNTED},
     "adam": {"unlike": True, "optimizer": lambda: ADAM(0.05, clipnorm=0.5)},
     "legacy": {"validated": 3, "optimizer": lambda: LEGACY.SGD(0.5, momentum=0.9, clipnorm=0.5)},
     "own-step": {

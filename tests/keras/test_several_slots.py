@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 PROGRAM = Path(slots_program.__file__)
 TOLERANCE = 1e-6
-FEW = ["whole", "once"]
+FEW = ["whole", "once", "shuffled"]
 Pair = dict[str, list[dict[str, Any]]]
 
 
@@ -94,6 +94,11 @@ def test_two_slots_end_where_one_does(more: Pair, tmp_path: Path) -> None:
 def test_stopped_and_continued_it_ends_with_the_same_bits_on_each_slot(pair: Pair) -> None:
     assert_same_bits(pair["whole"], pair["once"])
     assert pair["once"][0]["checkpoints"] == [8, 15]
+
+
+def test_what_fit_shuffles_has_the_order_and_the_numbers_of_one_slot(pair: Pair, tmp_path: Path) -> None:
+    # The last of the five batches has one row, so one slot has none.
+    assert_as_one_slot(pair["shuffled"], slots_program.one_slot(tmp_path, "shuffled"))
 
 
 @pytest.mark.long

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import sys
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TextIO
 
@@ -41,18 +40,24 @@ def run_job(job: TrialJob | CheckJob) -> int:
 
 
 class _LogHandler(logging.StreamHandler[TextIO]):
-    """Writes to the log; the cell that waits shows warnings of the notebook's own loggers, as plain code does."""
+    """Writes to the log, and not to the cell that waits."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        heard = record.name in ("root", "__main__") and record.levelno >= logging.WARNING
-        with nullcontext() if heard else only_logged():
+        with only_logged():
             super().emit(record)
 
 
 def log_to_output() -> None:
-    """Have what is logged written to the worker's output, each line once.
+    """Have what the harness logs written to the worker's output; the program configures logging as in a kernel.
 
-    A standby imports TensorFlow before this: TensorFlow then has a handler of its own beside ours.
+    A standby imports TensorFlow before this: TensorFlow then has a handler for the output of the standby. What it logs
+    about our steps is for the log only.
     """
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s: %(message)s", handlers=[_LogHandler(sys.stderr)])
-    logging.getLogger("tensorflow").handlers.clear()
+    handler = _LogHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+    logging.root.handlers.clear()
+    for name in ("det_native", "det_harness", "tensorflow"):
+        logger = logging.getLogger(name)
+        if name != "tensorflow" or logger.handlers:
+            logger.handlers, logger.propagate = [handler], False
+            logger.setLevel(logging.INFO)

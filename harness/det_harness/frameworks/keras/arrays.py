@@ -56,7 +56,7 @@ def array_batches(
     own : int, optional
         Rows of this rank in an epoch; by default so many that it has as many batches as all others.
     as_in_keras : bool
-        Order all rows as Keras does, from TensorFlow's global seed instead of `seed`.
+        Order all rows as Keras does, from TensorFlow's global seed instead of `seed`; all ranks have the same.
     """
     share = share or Share()
     per_epoch = share.batches(records, batch_size)
@@ -67,10 +67,10 @@ def array_batches(
     def order(epoch: Any) -> Any:
         if not shuffle:
             return tf.constant(share.rows(np.arange(records), own))
-        indices = tf.numpy_function(
-            lambda number: share.rows(permutation(seed, int(number), records, block), own), [epoch], tf.int64
-        )
-        return tf.ensure_shape(indices, [own])
+        return part(tf.numpy_function(lambda number: permutation(seed, int(number), records, block), [epoch], tf.int64))
+
+    def part(whole: Any) -> Any:
+        return tf.ensure_shape(tf.numpy_function(lambda rows: share.rows(rows, own), [whole], tf.int64), [own])
 
     def cut(indices: Any, skipped: int = 0) -> tf.data.Dataset:
         # All sizes are known beforehand: tf.data cuts rows of one shape faster than rows it must measure.
@@ -84,8 +84,8 @@ def array_batches(
 
     def epochs_from(first: int, last: int, skipped: int = 0) -> tf.data.Dataset:
         # One permutation ahead is enough, and several at once would get in each other's way.
-        orders = keras_orders(records, first, last) if as_in_keras else range_of(first, last).map(plain(order))
-        orders = orders.prefetch(1)
+        whole, own_part = (keras_orders(records, first, last), part) if as_in_keras else (range_of(first, last), order)
+        orders = whole.map(plain(own_part)).prefetch(1)
         return orders.flat_map(plain(lambda indices: cut(indices, skipped)))
 
     def gather(indices: Any) -> Any:

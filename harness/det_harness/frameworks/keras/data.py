@@ -91,8 +91,7 @@ def make_feed(call: FitCall, environment: TrialEnvironment, lengths: EpochLength
         return DatasetFeed(data.x, in_one_pass=in_one_pass, class_weight=weights, steps=steps)
     batch_size = call.per_slot_batch_size(environment) if data.kind.indexed else 0
     if data.kind is Kind.ARRAYS:
-        as_in_keras = ordered_as_in_keras(call, share)
-        return _ArrayFeed(data, batch_size, shuffle, seed, share, as_in_keras=as_in_keras)
+        return _ArrayFeed(data, batch_size, shuffle, seed, share, as_in_keras=ordered_as_in_keras(call))
     if data.kind is Kind.SPARSE:
         rows = tf.data.Dataset.from_tensor_slices(packed(data))
         rows = rows.shuffle(int(data.records or 0), seed) if shuffle else rows
@@ -114,13 +113,13 @@ def make_feed(call: FitCall, environment: TrialEnvironment, lengths: EpochLength
     return _IndexedFeed(call, view)
 
 
-def ordered_as_in_keras(call: FitCall, share: Share) -> bool:
-    """Return whether Keras's own order of rows can be had, and is wanted: on one slot, from a seed of the program.
+def ordered_as_in_keras(call: FitCall) -> bool:
+    """Return whether Keras's own order of rows can be had, and is wanted: from a seed of the program, the slots' too.
 
     With ``shuffle="batch"`` Keras draws within a buffer whose state is not at hand. Keras 3 orders all epochs alike if
     there is a seed; where only ``init()`` has set one, a plain run would have none.
     """
-    if not call.as_in_keras or share.size > 1 or call.arguments["shuffle"] is not True:
+    if not call.as_in_keras or call.arguments["shuffle"] is not True:
         return False
     seed = global_seed()
     if NUMBER == 2:
