@@ -67,20 +67,27 @@ def makers_of_removed(execution: Execution, log: ExecutionLog) -> frozenset[int]
     Empty for a cell that did something else outside of its process, or removed what no cell has made, what lies outside
     of the working directory, or what is there now.
     """
-    actions = [action.partition(": ") for action in execution.logged.seen.outside]
+    actions = execution.logged.seen.outside
     seen = log.executions[execution.index].seen.paths
-    if not actions or seen is None or any(kind not in ("delete", "move") for kind, _, _ in actions):
+    if not actions or seen is None or any(action.partition(": ")[0] not in ("delete", "move") for action in actions):
         return frozenset()
-    gone = {os.path.realpath(path) for _, _, path in actions}
-    gone |= {path for path in seen.removed() if not os.path.lexists(path)}
     makers: dict[str, int] = {}
+    folders: dict[str, int] = {}  # of what was in a folder when it was moved only the folder's name was seen
     for logged in log.executions[: execution.index]:
-        if logged.seen.paths is not None and not logged.seen.outside:
-            makers |= dict.fromkeys(logged.seen.paths.writes(), logged.index)
-    here = os.getcwd() + os.sep
-    if any(path not in makers or os.path.lexists(path) or not path.startswith(here) for path in gone):
-        return frozenset()
-    return frozenset(makers[path] for path in gone)
+        if (paths := logged.seen.paths) is not None:
+            makers |= dict.fromkeys(paths.writes(), logged.index)
+            folders = {} if paths.went_out else {**folders, **dict.fromkeys(paths.writes(), logged.index)}
+    own = {path for path, was_there in seen.in_order() if not was_there}
+    here, found = os.getcwd() + os.sep, set()
+    for path in seen.removed():
+        above = [str(folder) for folder in Path(path).parents]
+        if own.intersection((path, *above)):
+            continue
+        maker = makers.get(path, next((folders[folder] for folder in above if folder in folders), None))
+        if maker is None or os.path.lexists(path) or not path.startswith(here):
+            return frozenset()
+        found.add(maker)
+    return frozenset(found)
 
 
 def leaves_something(execution: Execution, run: Run, namespace: Mapping[str, Any]) -> bool:

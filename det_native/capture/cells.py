@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
@@ -43,6 +45,7 @@ from det_native.capture.program.runs import NOTHING, runs_of
 from det_native.capture.program_files import add_files
 from det_native.capture.request import HEADLINE, Request
 from det_native.capture.seen_files import SeenFiles, read_later
+from det_native.capture.settled_paths import settled_paths
 from det_native.capture.side_effects.process import is_library_class
 from det_native.capture.sites import site_in_cells
 from det_native.capture.stale import changed_files, stale_modules
@@ -353,6 +356,8 @@ class CellCapture:
             seen=seen,
             values=ValuePaths(self.namespace, set(self.runs[-1].reads)),
         )
+        assert capture.paths.root is not None
+        capture.paths.settled = settled_paths(self.log, runs, partial(bisect_right, included), capture.paths.root, seen)
         self.problems.extend(files.problems)
         self.warnings.extend(stale_modules(files.modules.names, self.log))
         needed = {self._label(i): self.log.executions[i] for i in included if optional.get(i) != 1}

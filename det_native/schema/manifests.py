@@ -90,6 +90,17 @@ class FolderEntry(_Model):
     made: bool = False
 
 
+class SettledEntry(_Model):
+    """A path that is put right before cell `before_cell` of the program runs: the bundle's file, or nothing is there.
+
+    `awaited`: the file is not there until then.
+    """
+
+    path: str
+    before_cell: int
+    awaited: bool = False
+
+
 class Cell(_Model):
     """One execution of the log that the call needs.
 
@@ -217,6 +228,7 @@ _LATER = (
     "reads",
     "places",
     "folders",
+    "settled",
 )
 _DROPPED = ("wider", "widened")
 
@@ -249,6 +261,8 @@ class BundleManifest(_Model):
     places: tuple[PlaceEntry, ...] = ()
     # Folders that the program writes to, or makes though files in them travel.
     folders: tuple[FolderEntry, ...] = ()
+    # What cells that do not run again have removed or replaced of what others make.
+    settled: tuple[SettledEntry, ...] = ()
 
     @model_validator(mode="before")
     @classmethod
