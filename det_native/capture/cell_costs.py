@@ -27,8 +27,6 @@ MOST_OF_FILES = 1 << 20
 TRAINED = "trained"
 _STREAMS = frozenset({"dataset", "loader", "iterator", "generator"})  # to read them moves their place
 _LONGEST_PATH = 400
-#: How a reason begins for which a cell stays behind that removed files.
-REMOVED = ("deleted ", "moved ")
 _DONE = {"network": "used the network", "shell": "ran a command", "delete": "deleted", "move": "moved"}
 
 
@@ -59,35 +57,6 @@ def why_it_stays(execution: Execution, log: ExecutionLog, namespace: Mapping[str
         kind, _, what = execution.logged.seen.outside[0].partition(": ")
         return f"{_DONE[kind]} ({what})"
     return ""
-
-
-def makers_of_removed(execution: Execution, log: ExecutionLog) -> frozenset[int]:
-    """Return the runs that made what a cell deleted or moved: where they run again, it has to do so, too.
-
-    Empty for a cell that did something else outside of its process, or removed what no cell has made, what lies outside
-    of the working directory, or what is there now.
-    """
-    actions = execution.logged.seen.outside
-    seen = log.executions[execution.index].seen.paths
-    if not actions or seen is None or any(action.partition(": ")[0] not in ("delete", "move") for action in actions):
-        return frozenset()
-    makers: dict[str, int] = {}
-    folders: dict[str, int] = {}  # of what was in a folder when it was moved only the folder's name was seen
-    for logged in log.executions[: execution.index]:
-        if (paths := logged.seen.paths) is not None:
-            makers |= dict.fromkeys(paths.writes(), logged.index)
-            folders = {} if paths.went_out else {**folders, **dict.fromkeys(paths.writes(), logged.index)}
-    own = {path for path, was_there in seen.in_order() if not was_there}
-    here, found = os.getcwd() + os.sep, set()
-    for path in seen.removed():
-        above = [str(folder) for folder in Path(path).parents]
-        if own.intersection((path, *above)):
-            continue
-        maker = makers.get(path, next((folders[folder] for folder in above if folder in folders), None))
-        if maker is None or os.path.lexists(path) or not path.startswith(here):
-            return frozenset()
-        found.add(maker)
-    return frozenset(found)
 
 
 def leaves_something(execution: Execution, run: Run, namespace: Mapping[str, Any]) -> bool:

@@ -12,10 +12,8 @@ from types import ModuleType
 from typing import Any, cast
 
 from det_native.capture.cell_costs import (
-    REMOVED,
     TRAINED,
     leaves_something,
-    makers_of_removed,
     needs_large_files,
     seconds_of,
     secret_lines,
@@ -162,11 +160,6 @@ class CellCapture:
             wanted=self.init,
             stays=stays,
             seconds={one.index: seconds_of(self.log.executions[one.index]) for one in self.executions},
-            removes={
-                one.index: makers_of_removed(one, self.log)
-                for one in self.executions
-                if stays.get(one.index, "").startswith(REMOVED)
-            },
         )
         runs = [
             replace(run, secret_lines=secrets[index], leaves=leaves_something(one, run, self.namespace))
@@ -212,8 +205,7 @@ class CellCapture:
         }
         if large:  # what they need besides is not worth its way
             self.runs = [
-                replace(run, stays=large[index], removes=frozenset()) if index in large else run
-                for index, run in enumerate(self.runs)
+                replace(run, stays=large[index]) if index in large else run for index, run in enumerate(self.runs)
             ]
             self.plan = self._choose(self.runs)
         self._without_data = {

@@ -105,11 +105,6 @@ class SeenFiles:
         maker = self._first_maker(file) if self._first else None
         return max(self._writers(file, maker), default=None) if maker is not None else None
 
-    def was_read(self, file: Path, until: int) -> bool:
-        """Whether a run up to this execution was the first that came upon a file, and found it there."""
-        first = self._first.get(os.path.join(self._of_folders(file.parent)[0], file.name))
-        return first is not None and first[2] and first[1] <= until
-
     def _writers(self, file: Path, maker: int) -> set[int]:
         """Return the executions that may have left a file as it is; none if something else has."""
         try:

@@ -29,50 +29,35 @@ def settled_paths(
     """
 
     def settled(files: Collection[str]) -> list[SettledEntry]:
-        found: dict[str, SettledEntry] = {}
-        for path, run in removed_paths(log, runs):
-            target = Path(path)
-            if target.is_relative_to(root) and target != root:
-                text = target.relative_to(root).as_posix()
-                if text not in files:
-                    found[text] = SettledEntry(path=text, before_cell=place_after(run))
-        for text in files:
-            writer = seen.last_writer(root / text)
-            if writer is not None and writer < runs[-1]:
-                awaited = not seen.was_read(root / text, writer)
-                found[text] = SettledEntry(path=text, before_cell=place_after(writer), awaited=awaited)
-        return sorted(found.values(), key=lambda entry: (entry.before_cell, entry.path))
+        gone = ((Path(path), run) for path, run in _removed(log, runs))
+        inside = ((path.relative_to(root).as_posix(), run) for path, run in gone if root in path.parents)
+        found = {(text, run) for text, run in inside if text not in files}
+        written = ((text, seen.last_writer(root / text)) for text in files)
+        found |= {(text, run) for text, run in written if run is not None and run < runs[-1]}
+        return [SettledEntry(path=text, before_cell=place_after(run)) for text, run in sorted(found)]
 
     return settled
 
 
-def removed_paths(log: ExecutionLog, runs: Sequence[int]) -> Iterator[tuple[str, int]]:
-    """Yield what runs that run again have made and others removed, each with the run after which it is gone.
+def _removed(log: ExecutionLog, runs: Sequence[int]) -> Iterator[tuple[str, int]]:
+    """Yield what runs that run again have made and others removed, with the run after which it is gone.
 
-    That may be one that runs again, and fails there. Nobody may have seen how it went, as where a command removed it:
-    then it is gone when the call begins.
+    Where nobody saw who removed it, as a command, it is gone when the call begins.
     """
-    seen = {each.index: each.seen.paths for each in log.executions[: runs[-1] + 1] if each.seen.paths is not None}
-    made: dict[str, int] = {}
-    removers: dict[str, int] = {}
-    folders: set[str] = set()  # in which something was made
-    for index, paths in seen.items():
-        removed = dict.fromkeys(paths.removed(), index)
-        removers |= removed
-        if index in runs:
-            written = {path: index for path in paths.writes() if not (path in removed and path in made)}
-            made |= written
-            folders.update(folder for path in written for folder in _parents(path))
+    made: set[str] = set()
+    removed: set[str] = set()
+    for logged in log.executions[: runs[-1] + 1]:
+        if (paths := logged.seen.paths) is None:
+            continue
+        if logged.index in runs:
+            made.update(paths.writes())
+            removed.update(paths.removed())
         else:
-            for path in paths.gone:
-                if path in folders or path in made or any(folder in made for folder in _parents(path)):
-                    yield path, index
-    for path, maker in made.items():
-        if not os.path.lexists(path):
-            remover = max((removers.get(each, -1) for each in (path, *_parents(path))), default=-1)
-            if remover not in (maker, runs[-1]):
-                yield path, remover if remover > maker else runs[-1] - 1
+            yield from ((path, logged.index) for path in paths.gone if not made.isdisjoint(_with_folders(path)))
+    for path in made:
+        if not os.path.lexists(path) and removed.isdisjoint(_with_folders(path)):
+            yield path, runs[-1] - 1
 
 
-def _parents(path: str) -> list[str]:
-    return [str(folder) for folder in Path(path).parents]
+def _with_folders(path: str) -> list[str]:
+    return [path, *map(str, Path(path).parents)]

@@ -91,14 +91,10 @@ class FolderEntry(_Model):
 
 
 class SettledEntry(_Model):
-    """A path that is put right before cell `before_cell` of the program runs: the bundle's file, or nothing is there.
-
-    `awaited`: the file is not there until then.
-    """
+    """A path that becomes, before cell `before_cell` of the program runs, what the bundle has of it, if anything."""
 
     path: str
     before_cell: int
-    awaited: bool = False
 
 
 class Cell(_Model):

@@ -167,7 +167,6 @@ def replay(job):
     settled = SettledPaths(
         [SettledEntry(**one) for one in job["settled"]], entries, contents.__getitem__, Path(job["folder"])
     )
-    settled.begin()
     folders = made_folders([FolderEntry(**one) for one in job["folders"]], Path(job["folder"]))
     folders.__enter__()
     try:

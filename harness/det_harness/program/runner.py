@@ -140,7 +140,6 @@ class ProgramRunner:
         check_versions(self._bundle)
         with ExitStack() as stack:
             stack.enter_context(_working_directory(self._directory))
-            self._settled.begin()
             stack.enter_context(made_folders(self._bundle.folders, self._directory))
             stack.enter_context(self._places.imported())
             stack.enter_context(_main_module(self.module))

@@ -33,42 +33,26 @@ class SettledPaths:
         self._files = {file.path: file for file in files} if settled else {}
         self._read_blob, self._directory = read_blob, directory
 
-    def begin(self) -> None:
-        """Take away what is not there until a later cell."""
-        for entry in self._entries:
-            if entry.awaited and (path := self._place(entry.path)) is not None:
-                path.unlink(missing_ok=True)
-                for folder in path.parents:
-                    if folder == self._directory or not folder.is_dir() or any(folder.iterdir()):
-                        break
-                    folder.rmdir()
-
     def before_cell(self, index: int) -> None:
-        """Put right what has to be so when a cell begins."""
+        """Put right what has to be so when a cell begins; not where a link leads out of the working directory."""
         for entry in self._entries:
-            if entry.before_cell != index or (path := self._place(entry.path)) is None:
+            check_relative(entry.path)
+            path, root = self._directory / entry.path, self._directory.resolve()
+            if entry.before_cell != index or not path.parent.resolve().is_relative_to(root):
                 continue
-            if (file := self._files.get(entry.path)) is None:
+            if entry.path not in self._files:
                 self._remove(path)
                 continue
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(self._read_blob(file.sha256))
-            path.chmod(file.mode)
-
-    def _place(self, text: str) -> Path | None:
-        """Return the place of a path; None if a link leads it out of the working directory."""
-        check_relative(text)
-        path = self._directory / text
-        return path if path.parent.resolve().is_relative_to(self._directory.resolve()) else None
+            path.write_bytes(self._read_blob(self._files[entry.path].sha256))
+            path.chmod(self._files[entry.path].mode)
 
     def _remove(self, path: Path) -> None:
-        """Remove what a path leads to, but for files of the bundle."""
-        if path.relative_to(self._directory).as_posix() in self._files:
-            return
-        if path.is_symlink() or path.is_file():
-            path.unlink()
-        elif path.is_dir():
+        """Remove what is there, but for files of the bundle."""
+        if path.is_dir() and not path.is_symlink():
             for inside in [*path.iterdir()]:
                 self._remove(inside)
             if not any(path.iterdir()):
                 path.rmdir()
+        elif path.relative_to(self._directory).as_posix() not in self._files:
+            path.unlink(missing_ok=True)
