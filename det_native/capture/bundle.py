@@ -373,6 +373,7 @@ def _manifest(
         reads=tuple(outside.reads),
         places=tuple(outside.places),
         folders=folders,
+        settled=tuple(capture.paths.settled({entry.path for entry in files})),
     )
     if _last_manifest is None or _last_manifest != manifest:
         _last_manifest = manifest

@@ -27,8 +27,6 @@ MOST_OF_FILES = 1 << 20
 TRAINED = "trained"
 _STREAMS = frozenset({"dataset", "loader", "iterator", "generator"})  # to read them moves their place
 _LONGEST_PATH = 400
-#: How a reason begins for which a cell stays behind that removed files.
-REMOVED = ("deleted ", "moved ")
 _DONE = {"network": "used the network", "shell": "ran a command", "delete": "deleted", "move": "moved"}
 
 
@@ -59,28 +57,6 @@ def why_it_stays(execution: Execution, log: ExecutionLog, namespace: Mapping[str
         kind, _, what = execution.logged.seen.outside[0].partition(": ")
         return f"{_DONE[kind]} ({what})"
     return ""
-
-
-def makers_of_removed(execution: Execution, log: ExecutionLog) -> frozenset[int]:
-    """Return the runs that made what a cell deleted or moved: where they run again, it has to do so, too.
-
-    Empty for a cell that did something else outside of its process, or removed what no cell has made, what lies outside
-    of the working directory, or what is there now.
-    """
-    actions = [action.partition(": ") for action in execution.logged.seen.outside]
-    seen = log.executions[execution.index].seen.paths
-    if not actions or seen is None or any(kind not in ("delete", "move") for kind, _, _ in actions):
-        return frozenset()
-    gone = {os.path.realpath(path) for _, _, path in actions}
-    gone |= {path for path in seen.removed() if not os.path.lexists(path)}
-    makers: dict[str, int] = {}
-    for logged in log.executions[: execution.index]:
-        if logged.seen.paths is not None and not logged.seen.outside:
-            makers |= dict.fromkeys(logged.seen.paths.writes(), logged.index)
-    here = os.getcwd() + os.sep
-    if any(path not in makers or os.path.lexists(path) or not path.startswith(here) for path in gone):
-        return frozenset()
-    return frozenset(makers[path] for path in gone)
 
 
 def leaves_something(execution: Execution, run: Run, namespace: Mapping[str, Any]) -> bool:

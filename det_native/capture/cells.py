@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
 from det_native.capture.cell_costs import (
-    REMOVED,
     TRAINED,
     leaves_something,
-    makers_of_removed,
     needs_large_files,
     seconds_of,
     secret_lines,
@@ -43,6 +43,7 @@ from det_native.capture.program.runs import NOTHING, runs_of
 from det_native.capture.program_files import add_files
 from det_native.capture.request import HEADLINE, Request
 from det_native.capture.seen_files import SeenFiles, read_later
+from det_native.capture.settled_paths import settled_paths
 from det_native.capture.side_effects.process import is_library_class
 from det_native.capture.sites import site_in_cells
 from det_native.capture.stale import changed_files, stale_modules
@@ -159,11 +160,6 @@ class CellCapture:
             wanted=self.init,
             stays=stays,
             seconds={one.index: seconds_of(self.log.executions[one.index]) for one in self.executions},
-            removes={
-                one.index: makers_of_removed(one, self.log)
-                for one in self.executions
-                if stays.get(one.index, "").startswith(REMOVED)
-            },
         )
         runs = [
             replace(run, secret_lines=secrets[index], leaves=leaves_something(one, run, self.namespace))
@@ -209,8 +205,7 @@ class CellCapture:
         }
         if large:  # what they need besides is not worth its way
             self.runs = [
-                replace(run, stays=large[index], removes=frozenset()) if index in large else run
-                for index, run in enumerate(self.runs)
+                replace(run, stays=large[index]) if index in large else run for index, run in enumerate(self.runs)
             ]
             self.plan = self._choose(self.runs)
         self._without_data = {
@@ -353,6 +348,8 @@ class CellCapture:
             seen=seen,
             values=ValuePaths(self.namespace, set(self.runs[-1].reads)),
         )
+        assert capture.paths.root is not None
+        capture.paths.settled = settled_paths(self.log, runs, partial(bisect_right, included), capture.paths.root, seen)
         self.problems.extend(files.problems)
         self.warnings.extend(stale_modules(files.modules.names, self.log))
         needed = {self._label(i): self.log.executions[i] for i in included if optional.get(i) != 1}

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import PrivateAttr
 
 from det_native.capture.submitted import CapturedAnswers, CapturedTraining
-from det_native.schema.manifests import BundleManifest, Codec, Program, ReadEntry, Sha256
+from det_native.schema.manifests import BundleManifest, Codec, Program, ReadEntry, SettledEntry, Sha256
 from det_native.schema.proof import CallProof
 from det_native.schema.rest import CaptureRow
 from det_native.schema.worker_environment import PackageUse
@@ -106,6 +106,8 @@ class CapturedPaths:
         Knows the files that the program makes where it runs.
     makes : callable
         Whether a cell makes a folder.
+    settled : callable
+        Gives the paths that are put right on the worker, of a program with these files.
     """
 
     root: Path | None = None
@@ -115,6 +117,7 @@ class CapturedPaths:
     folders: list[str] = field(default_factory=list)
     made: Maker | None = None
     makes: Callable[[Path], bool] = lambda folder: False
+    settled: Callable[[Collection[str]], list[SettledEntry]] = lambda files: []
 
 
 @dataclass

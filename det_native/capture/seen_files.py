@@ -97,21 +97,34 @@ class SeenFiles:
     def maker(self, file: Path) -> int | None:
         """Return the execution that makes a file, or a folder that it lies in; None if the file is to be sent."""
         maker = self._first_maker(file) if self._first else None
-        if maker is None:
-            return None
+        writers = self._writers(file, maker) if maker is not None else set()
+        return maker if writers and writers <= self._makers else None
+
+    def last_writer(self, file: Path) -> int | None:
+        """Return the execution that left a file as it is, if one that runs again makes it first; else None."""
+        maker = self._first_maker(file) if self._first else None
+        return max(self._writers(file, maker), default=None) if maker is not None else None
+
+    def _writers(self, file: Path, maker: int) -> set[int]:
+        """Return the executions that may have left a file as it is; none if something else has."""
         try:
             written = file.stat().st_ctime  # unlike the time of the content, nobody can set it
         except OSError:
-            return None
+            return set()
+        # A file that came with its folder, when that was moved, has kept its time.
+        folder = Path(self._of_folders(file.parent)[0])
+        above = {str(each) for each in (folder, *folder.parents)}
+        movers = {index for index, started, _, writes in self._spans if started > written and above & writes}
         # It was not there when its maker began: a time before that is the file system's, whose clock goes by ticks.
         writers = set()
         for index, started, ended, writes in self._spans:
             if started - (_TICK if index == maker else _ROUNDING) <= written and (ended is None or written <= ended):
                 # That clock may also have been exact: the file was written before the run, unless the run was seen to.
-                if index != maker and written < started + _TICK and str(file) not in writes:
-                    return None
+                unseen = written < started + _TICK and str(file) not in writes
+                if unseen and index != maker and not movers:
+                    return set()
                 writers.add(index)
-        return maker if writers and writers <= self._makers else None
+        return writers | movers if writers else writers
 
     def makes_folder(self, folder: Path) -> bool:
         """Whether a run made a folder, or one that it lies in, which was not there; it may have been filled later."""

@@ -90,6 +90,13 @@ class FolderEntry(_Model):
     made: bool = False
 
 
+class SettledEntry(_Model):
+    """A path that becomes, before cell `before_cell` of the program runs, what the bundle has of it, if anything."""
+
+    path: str
+    before_cell: int
+
+
 class Cell(_Model):
     """One execution of the log that the call needs.
 
@@ -219,6 +226,7 @@ _LATER = (
     "reads",
     "places",
     "folders",
+    "settled",
 )
 _DROPPED = ("wider", "widened")
 
@@ -251,6 +259,8 @@ class BundleManifest(_Model):
     places: tuple[PlaceEntry, ...] = ()
     # Folders that the program writes to, or makes though files in them travel.
     folders: tuple[FolderEntry, ...] = ()
+    # What cells that do not run again have removed or replaced of what others make.
+    settled: tuple[SettledEntry, ...] = ()
 
     @model_validator(mode="before")
     @classmethod

@@ -74,6 +74,9 @@ def captured(call, options):
         "rows": [row.model_dump(mode="json") for row in capture.notes.rows],
         "warnings": capture.notes.warnings,
         "folders": folders_of(capture),
+        "settled": [
+            entry.model_dump(mode="json") for entry in capture.paths.settled({file.target for file in capture.files})
+        ],
     }
 
 
@@ -115,13 +118,14 @@ INSTALL = (
 #: Forks for each job a process that has imported what a worker has, and runs the captured program in it up to its
 #: recorded call, then prints names of its namespace.
 REPLAY = """
-import __future__, ast, asyncio, base64, importlib, inspect, json, os, sys, traceback, types
+import __future__, ast, asyncio, base64, hashlib, importlib, inspect, json, os, sys, traceback, types
 import numpy  # once, and not in each fork
 from pathlib import Path
 from det_harness.program.made_folders import made_folders
+from det_harness.program.settled_paths import SettledPaths
 from det_harness.program.values import bind
 from det_harness.trial import rng
-from det_native.schema.manifests import FolderEntry, Program, ValueEntry
+from det_native.schema.manifests import FileEntry, FolderEntry, Program, SettledEntry, ValueEntry
 from det_native.capture.call import capture_call  # as the stand-in for fit() does
 
 
@@ -157,11 +161,18 @@ def replay(job):
     namespace = vars(module)
     namespace.update({"display": print, "get_ipython": lambda: None})
     reached, futures = False, 0
+    files = {path: hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in job["files"]}
+    contents = {sha256: Path(path).read_bytes() for path, sha256 in files.items()}
+    entries = [FileEntry(path=path, sha256=sha256, size=0) for path, sha256 in files.items()]
+    settled = SettledPaths(
+        [SettledEntry(**one) for one in job["settled"]], entries, contents.__getitem__, Path(job["folder"])
+    )
     folders = made_folders([FolderEntry(**one) for one in job["folders"]], Path(job["folder"]))
     folders.__enter__()
     try:
         for running, cell in enumerate(program.cells):
             counts.clear()
+            settled.before_cell(running)
             entries = [
                 ValueEntry(name=name, codec=codec, sha256=content, size=0, before_cell=before, in_place=rest[1])
                 for name, codec, content, before, *rest in job["values"]
@@ -253,6 +264,7 @@ class Found:
     streams: list[list[Any]] = field(default_factory=list)
     files: list[list[str]] = field(default_factory=list)
     folders: list[dict[str, Any]] = field(default_factory=list)
+    settled: list[dict[str, Any]] = field(default_factory=list)
     requirements: list[str] = field(default_factory=list)
     rows: list[CaptureRow] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -448,6 +460,8 @@ def answer_of(worker: Worker, found: Found, shared: Path, folder: Path, *show: s
         "streams": found.streams,
         "folder": str(folder),
         "folders": found.folders,
+        "files": [target for _, target, _, _ in found.files],
+        "settled": found.settled,
         "shared": str(shared),
         "show": list(show),
     }

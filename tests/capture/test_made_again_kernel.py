@@ -141,6 +141,33 @@ def test_what_cells_made_is_removed_again(removal: str, kernel: Kernel, replayed
     assert replayed(found, "x") == kernel.live("x")
 
 
+@pytest.mark.parametrize(
+    "cells",
+    [
+        ["os.rename('d/in', 'd/all')", "os.remove('d/all/b.txt')", "os.rename('d/all/c.txt', 'd/all/x.txt')"],
+        ["os.rename('d/in', 'd/all')", "shutil.rmtree('d/all')\nos.remove('d/log.txt')"],
+        ["# det-skip\nos.rename('d/in', 'd/all')", "os.remove('d/all/b.txt')"],
+        ["# det-skip\nshutil.rmtree('d/in')\nos.remove('d/log.txt')", "open('d/log.txt', 'a').write('2')"],
+        [
+            "os.rename('d/in', 'd/all')",
+            "# det-skip\nos.remove('d/all/b.txt')\nos.replace('d/all/c.txt', 'd/all/x.txt')",
+        ],
+        ["# det-skip\nopen('d/log.txt', 'w').write('2')"],
+        ["!rm -r d/in"],
+    ],
+)
+def test_the_folder_is_what_it_is_here_whatever_removed_and_moved(
+    cells: list[str], kernel: Kernel, replayed: Replayed
+) -> None:
+    making = "os.makedirs('d/in')\nfor name in 'abc':\n    Path(f'd/in/{name}.txt').write_text(name)"
+    making += "\nPath('d/log.txt').write_text('1')"
+    shown = "x = {str(path): path.is_dir() or path.read_text() for path in sorted(Path('d').rglob('*'))}\nfit(x)"
+    kernel.cells(IMPORTS, making, *cells)
+    kernel.run(shown)
+    found = kernel.found()
+    assert replayed(found, "x") == kernel.live("x")
+
+
 def test_a_file_of_the_user_is_not_removed_again(kernel: Kernel) -> None:
     (kernel.folder / "b.txt").write_text("1")
     assert captured(kernel, "os.remove('b.txt')", "x = 1").needs_none_of(3)

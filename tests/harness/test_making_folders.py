@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 from det_harness.program.made_folders import made_folders
+from det_harness.program.settled_paths import SettledPaths
 
-from det_native.schema.manifests import FolderEntry
+from det_native.schema.manifests import FileEntry, FolderEntry, SettledEntry
 from det_native.storage.paths import UnsafePathError
 
 
@@ -46,3 +47,21 @@ def test_a_folder_with_files_that_travelled_is_made_once(
 def test_a_folder_elsewhere_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnsafePathError), made_folders([FolderEntry(path="../a")], tmp_path):
         pass
+
+
+def test_paths_are_put_right_before_their_cell(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    (work / "d" / "in").mkdir(parents=True)
+    for name in ("d/sent.txt", "d/made.txt", "d/in/made.txt"):
+        (work / name).write_text("made there")
+    (tmp_path / "mine.txt").write_text("")
+    (work / "link").symlink_to(tmp_path)
+    entries = [SettledEntry(path=path, before_cell=1) for path in ("d", "d/sent.txt", "link/mine.txt", "link", "none")]
+    file = FileEntry(path="d/sent.txt", sha256="0" * 64, size=4)
+    paths = SettledPaths(entries, [file], {file.sha256: b"sent"}.__getitem__, work)
+    paths.before_cell(0)
+    assert len([*(work / "d").rglob("*.txt")]) == 3
+    paths.before_cell(1)
+    assert [path.name for path in work.rglob("*")] == ["d", "sent.txt"]
+    assert (work / "d" / "sent.txt").read_text() == "sent"
+    assert (tmp_path / "mine.txt").exists()

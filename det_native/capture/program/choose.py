@@ -86,7 +86,7 @@ def _unneeded(runs: Sequence[Run], plan: Plan) -> frozenset[int]:
 
 def quick(runs: Sequence[Run], seconds: float) -> frozenset[int]:
     """Return the runs that are quick: the shortest ones, as long as they take no more than `seconds` together."""
-    able = [index for index, run in enumerate(runs) if not run.never and (run.removes or not run.stays)]
+    able = [index for index, run in enumerate(runs) if not (run.stays or run.never)]
     found, total = set(), 0.0
     for index in sorted(able, key=lambda one: (runs[one].seconds, one)):
         total += runs[index].seconds
@@ -211,7 +211,7 @@ class _Choice:
             return run.never
         if run.wanted or index in self.forced:
             return ""
-        if run.stays and not (run.removes and run.removes <= self._running_again(state)):
+        if run.stays:
             return run.stays
         if run.touched & set(self.declared):
             return f"`{min(run.touched & set(self.declared))}` is named in values="
@@ -374,4 +374,4 @@ class _Choice:
 
     def _is_expensive(self, index: int) -> bool:
         run = self.runs[index]
-        return bool(run.stays and not run.removes) or index not in self.quick
+        return bool(run.stays) or index not in self.quick

@@ -51,8 +51,6 @@ class Run:
         How long it took, without imports.
     stays : str
         Why it does not run again unless something needs it: ``trained``.
-    removes : frozenset of int
-        The runs that made the files which it deleted or moved, for which it `stays`: it runs again if these do.
     never : str
         Why it cannot run again: ``%%bash``.
     wanted : bool
@@ -74,7 +72,6 @@ class Run:
     leaves: bool = False
     seconds: float = 0.0
     stays: str = ""
-    removes: frozenset[int] = frozenset()
     never: str = ""
     wanted: bool = False
     secret_lines: frozenset[int] = frozenset()

@@ -26,7 +26,6 @@ def runs_of(
     wanted: Collection[int] = (),
     stays: Mapping[int, str] | None = None,
     seconds: Mapping[int, float] | None = None,
-    removes: Mapping[int, frozenset[int]] | None = None,
 ) -> list[Run]:
     """Return what is known of each execution.
 
@@ -43,8 +42,6 @@ def runs_of(
         Why executions do not run again unasked.
     seconds : mapping of int to float
         How long they took, without imports.
-    removes : mapping of int to frozenset of int
-        Executions that made the files which others deleted or moved.
     """
     stays, seconds = stays or {}, seconds or {}
     looked_up: dict[str, frozenset[str]] = {}  # by the text of functions and classes
@@ -87,7 +84,6 @@ def runs_of(
                 sets=tuple(sorted(execution.effects.process)) if execution.effects is not None else (),
                 seconds=seconds.get(index, 0.0),
                 stays=stays.get(index, ""),
-                removes=(removes or {}).get(index, frozenset()),
                 never=never,
                 wanted=is_call or index in wanted or (execution.forced and not execution.failed),
             )

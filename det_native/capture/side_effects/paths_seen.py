@@ -54,6 +54,10 @@ class PathsSeen:
         None as long as it goes on; seconds since the epoch, as `started`.
     went_out : bool
         It has reached a network or started commands, so that nobody can say what it would find the next time.
+    removals : dict of str to None
+        Absolute paths that were there, and that it removed or moved away, or tried to.
+    gone : frozenset of str
+        The real paths of those of them that were not there at its end.
     """
 
     log: dict[tuple[str, str], int | None] = field(default_factory=dict)
@@ -62,12 +66,15 @@ class PathsSeen:
     started: float = field(default_factory=lambda: _now())
     ended: float | None = None
     went_out: bool = False
+    removals: dict[str, None] = field(default_factory=dict)
+    gone: frozenset[str] = frozenset()
 
     def end(self) -> None:
         """Take no more note; what is written from now on has a later time than what has been."""
         if self.ended is not None:
             return
         self.ended = time.time()
+        self.gone = frozenset(real_path(path) for path in self.removals if not os.path.lexists(path))
         writes = any(kind == "write" for kind, _ in self.log)
         while writes and _now() <= self.ended <= time.time():  # unless the clock was set back
             time.sleep(_POLL)
@@ -103,14 +110,14 @@ class PathsSeen:
                 self._note("write", given[0])
         elif event in ("os.rename", "os.link"):
             if event == "os.rename" and is_here(given[2]):
-                self._note("write", given[0])
+                self._note_removal(given[0])
             if is_here(given[3]):
                 self._note("write", given[1])
         elif event == "os.symlink":
             if is_here(given[2]):
                 self._note("write", given[1])
         elif len(given) < 2 or is_here(given[1]):
-            self._note("write", given[0])
+            self._note_removal(given[0])
 
     def _take_read(self, event: str, given: tuple[Any, ...], caller: FrameType) -> None:
         if event in ("os.listdir", "os.scandir"):
@@ -138,16 +145,21 @@ class PathsSeen:
                 yield real_path(path)
 
     def removed(self) -> Iterator[str]:
-        """Yield the real paths of what was there before it, and that it replaced or removed."""
-        for (kind, path), written in list(self.log.items()):
-            if kind == "write" and written is not None:
-                yield real_path(path)
+        """Yield the real paths of what was there, and that it removed or moved away."""
+        for path in list(self.removals):
+            yield real_path(path)
 
     def in_order(self) -> Iterator[tuple[str, bool]]:
         """Yield the real paths of files that it read, and of what it wrote, and whether it found there what it uses."""
         for (kind, path), written in list(self.log.items()):
             if kind == "write" or (kind == "file" and written is not None):
                 yield real_path(path), written is not None
+
+    def _note_removal(self, path: Any) -> None:
+        self._note("write", path)
+        known = isinstance(path, str | bytes | os.PathLike) and len(self.removals) < _MOST
+        if known and os.path.lexists(path):
+            self.removals[os.path.abspath(os.fsdecode(path))] = None
 
     def _note(self, kind: str, path: Any, *, emptied: bool = False) -> None:
         if not isinstance(path, str | bytes | os.PathLike) or len(self.log) >= _MOST:

@@ -22,6 +22,7 @@ from det_harness.program.made_folders import made_folders
 from det_harness.program.notebook_names import notebook_names
 from det_harness.program.optional_cells import may_fail, passed_over
 from det_harness.program.placed_paths import PlacedPaths
+from det_harness.program.settled_paths import SettledPaths
 from det_harness.program.values import bind
 from det_harness.trial import rng
 from det_native._version import PROTOCOL
@@ -109,6 +110,7 @@ class ProgramRunner:
         self._directory = directory
         self.source = ProgramSource(bundle.program, directory)
         self._places = PlacedPaths(bundle, directory)
+        self._settled = SettledPaths(bundle.settled, (*bundle.files, *bundle.links), read_blob, directory)
         self.calls = CallMatcher(self.source)
         self.calls.bundle = bundle
         self.module = types.ModuleType("__main__")
@@ -182,6 +184,7 @@ class ProgramRunner:
         stack.enter_context(_sys_path(str(self._directory)))
         loop = stack.enter_context(_event_loop())
         for index in range(len(self._program.cells)):
+            self._settled.before_cell(index)
             self._bind(entry for entry in self._bundle.values if entry.before_cell == index)
             self.calls.enter_cell(index)
             self._set_streams(index)
