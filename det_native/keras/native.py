@@ -327,6 +327,7 @@ class FitCall:
             if exceeding:
                 logger.warning("hyperparameters.global_batch_size %s", exceeding)
         self._check_dataset(environment)
+        self._check_division(environment)
         asked = [name for name in (environment.metric, *environment.metrics) if name]
         name_as_asked(self.model, asked, self.callbacks())
         check_shards(self.training, environment, "The training data")
@@ -334,6 +335,17 @@ class FitCall:
         check_compared(
             environment.metric, self.model, validated=self.validation is not None, may_add=self.callbacks_may_add
         )
+
+    def _check_division(self, environment: TrialEnvironment) -> None:
+        """Warn of batches that lose records, as the slots cannot have equal parts of them."""
+        slots = max(1 if environment.native_parallel else environment.slots, environment.ranks.size)
+        own = int(environment.hparams.get("global_batch_size") or self._own_batch_size())
+        if self.training.kind.indexed and own >= slots and own % slots:
+            logger.warning(
+                "A batch of %d records cannot be divided among %d slots: each has %d records. A multiple of %d gives "
+                "what one slot gives.",
+                *(own, slots, own - own % slots, slots),
+            )
 
     def is_share(self, obj: Any) -> bool:
         """Whether an object is a Dataset of which each process of the trial reads its part."""

@@ -203,6 +203,16 @@ def test_a_metric_that_the_call_cannot_give_is_refused(metric: str, validated: b
         call.check(TrialEnvironment({"searcher": {"metric": metric}}, {"global_batch_size": 10}))
 
 
+@pytest.mark.parametrize(("size", "slots", "is_said"), [(25, 2, True), (26, 2, False), (25, 1, False), (1, 2, False)])
+def test_batches_that_slots_cannot_share_are_told(
+    caplog: pytest.LogCaptureFixture, size: int, slots: int, is_said: bool
+) -> None:
+    environment = TrialEnvironment({"resources": {"slots_per_trial": slots}}, {})
+    fit(X, Y, batch_size=size).check(environment)
+    said = "A batch of 25 records cannot be divided among 2 slots: each has 24 records."
+    assert (said in caplog.text) == is_said
+
+
 def test_a_configured_batch_size_above_the_data_is_one_batch_and_told(caplog: pytest.LogCaptureFixture) -> None:
     environment = TrialEnvironment({"records_per_epoch": 100}, {"global_batch_size": 200})
     call = fit(X, Y)

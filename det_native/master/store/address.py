@@ -11,4 +11,6 @@ def described(url: URL | str) -> str:
     url = make_url(url)
     if url.get_backend_name() == "sqlite" and url.database:
         return url.database
+    if url.host and "@" in url.host:  # of a password that has one and is not quoted
+        url = url.set(host=url.host.rpartition("@")[2])
     return url.difference_update_query(["password", "sslpassword"]).render_as_string()
