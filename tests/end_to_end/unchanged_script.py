@@ -43,7 +43,7 @@ def model_fn(features, labels, mode):
 
 
 class Stops(tf.estimator.SessionRunHook):
-    stopped = False
+    stopped_in = 0  # the process: a hook that goes on from a checkpoint has what it had there
 
     def begin(self):
         self.step = tf.compat.v1.train.get_global_step()
@@ -55,8 +55,8 @@ class Stops(tf.estimator.SessionRunHook):
         task = json.loads(os.environ.get("TF_CONFIG", "{}")).get("task", {})
         role = task.get("type", "")
         wanted = arguments.stop.removeprefix(role)
-        if not self.stopped and wanted.isdigit() and run_context.session.run(self.step) >= int(wanted):
-            self.stopped = True
+        if self.stopped_in != os.getpid() and wanted.isdigit() and run_context.session.run(self.step) >= int(wanted):
+            self.stopped_in = os.getpid()
             with socket.create_connection(("127.0.0.1", arguments.port)) as line:
                 line.sendall(f"{os.getpid()} {role}\\n".encode())
                 line.recv(1)

@@ -71,7 +71,7 @@ def test_a_run_waits_for_room_on_a_full_disk_and_none_begins_there(
 
 
 def test_the_copy_of_a_run_with_many_experiments_has_a_name_that_a_disk_takes() -> None:
-    run = NotebookRun(id=1, path="/work/nb.ipynb", kernel="", cells=1, executed="", started=0)
+    run = NotebookRun(id=1, path="/data/nb.ipynb", kernel="", cells=1, executed="", started=0)
     many = run.model_copy(update={"experiments": [f"{number} at https://other" for number in range(100, 160)]})
     assert executed_name(many) == "nb (experiments 100 to 159).ipynb"
     assert executed_name(run.model_copy(update={"experiments": ["7"]})) == "nb (experiment 7).ipynb"

@@ -15,10 +15,12 @@ from types import FrameType
 from typing import Any
 
 from det_harness.program.calls import ProgramSource, Unit
-from det_harness.program.null_handle import SCRIPT_REMEDY
 from det_native.errors import TrialDefinitionError
 
 logger = logging.getLogger("det_harness")
+
+#: What to do about such a value in a script.
+SCRIPT_REMEDY = "make it a hyperparameter, or an argument of a script that has this training only."
 
 
 class MadeUpValues:

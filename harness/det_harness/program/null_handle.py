@@ -11,9 +11,6 @@ if TYPE_CHECKING:
 #: By which a message shows that such a value has caused it.
 NOT_TRAINED = "that this run is for: nothing was trained"
 
-#: What to do about such a value in a script.
-SCRIPT_REMEDY = "make it a hyperparameter, or an argument of a script that has this training only."
-
 
 class NullHandle:
     """Stands for the result of a training call that the program makes besides the one being run.
@@ -152,15 +149,3 @@ def _part_of(handle: NullHandle) -> NullHandle:
 # A message that says of which type a value is, a TypeError's say, then says what is the matter with it.
 NullHandle.__name__ = "the result of another training call, which does not train in this run"
 NullHandle.__qualname__ = NullHandle.__name__
-
-
-def result_advice(error: BaseException, *, script: bool) -> str | None:
-    """Return what to do about an error of the program that names such a result; None where it names none."""
-    if NOT_TRAINED not in str(error) and NullHandle.__name__ not in str(error):
-        return None
-    if script:
-        return f"{SCRIPT_REMEDY[0].upper()}{SCRIPT_REMEDY[1:]}"
-    return (
-        "Give what you take of that result a name in a cell of its own (`best = ...`), and send its value: "
-        'values=["best"] in init() or create().'
-    )

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from types import FrameType, TracebackType
 
 from det_harness.program.calls import ProgramSource, Unit
-from det_harness.program.null_handle import result_advice
+from det_harness.program.made_up import SCRIPT_REMEDY
+from det_harness.program.null_handle import NOT_TRAINED, NullHandle
 from det_native.heap.unknown_argument import argument_advice
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.own_message import is_out_of_memory, memory_advice, own_message, with_advice
@@ -61,7 +62,7 @@ def advised(
     if is_out_of_memory(error):
         advice: str | None = memory_advice(environment.batch_size, environment.slots)
     else:
-        advice = argument_advice(error) or result_advice(error, script=source.program.kind == "script")
+        advice = argument_advice(error) or _result_advice(error, script=source.program.kind == "script")
     if advice is None:
         return info
     message = with_advice(info.message, advice)
@@ -221,3 +222,15 @@ def _frames(trace: TracebackType | None) -> Iterator[tuple[FrameType, int]]:
     while trace is not None:
         yield trace.tb_frame, trace.tb_lineno
         trace = trace.tb_next
+
+
+def _result_advice(error: BaseException, *, script: bool) -> str | None:
+    """Return what to do about an error of the program that names such a result; None where it names none."""
+    if NOT_TRAINED not in str(error) and NullHandle.__name__ not in str(error):
+        return None
+    if script:
+        return f"{SCRIPT_REMEDY[0].upper()}{SCRIPT_REMEDY[1:]}"
+    return (
+        "Give what you take of that result a name in a cell of its own (`best = ...`), and send its value: "
+        'values=["best"] in init() or create().'
+    )
