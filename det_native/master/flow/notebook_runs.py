@@ -68,9 +68,13 @@ class KeptNotebooks:
 
         Raises
         ------
+        NotFoundError
+            If there is no such experiment.
         RequestError
             If the content is not a notebook.
         """
+        with self._database.read() as connection:
+            experiments.get(connection, experiment_id, owner)
         if not _is_notebook(content):
             raise RequestError(400, "The content is not a notebook of format 4 (.ipynb).")
         sha256 = hashlib.sha256(content).hexdigest()

@@ -27,7 +27,9 @@ BLOCKS = [text.strip() for language, text in _FENCE.findall(TEXT) if language in
 SHORT = ["det up --launcher ray --ray-address ray://127.0.0.1:10001"]
 #: What cannot be run here, and why.
 NOT_HERE = {
-    "pip install 'det-native[ray,torch]'": "it is installed from an index of packages; which extras it has is tested",
+    "pip install 'det-native[ray,keras2]'      # for PyTorch: 'det-native[ray,torch]'": (
+        "it is installed from an index of packages; which extras it has is tested"
+    ),
     "det up --slots cuda:1": "there is no GPU",
     "det up --service": "there is no systemd of a user's own; tests/client/test_service_unit.py has what it writes",
 }
