@@ -585,3 +585,10 @@ def test_notes_of_a_table_are_compared() -> None:
     for kind in (pd.DataFrame, pd.Series):
         assert _differing(table(1, kind), table(1, kind)) == []
         assert _differing(table(1, kind), table(2, kind)) == ["x.attrs['note']"]
+
+
+def test_what_a_computation_gave_is_compared_by_its_value() -> None:
+    loss = (torch.ones(3, requires_grad=True) * 2).sum()
+    assert _differing(loss, loss.detach().clone()) == []
+    assert _differing(loss, torch.tensor(5.0)) == ["x"]
+    assert _differing(torch.ones(3, requires_grad=True), torch.ones(3)) == ["x"]

@@ -350,3 +350,10 @@ def test_a_tensor_of_another_type_is_replaced() -> None:
 
 def test_a_module_of_a_file_is_not_touched() -> None:
     assert graft({"m": types}, {"m": types, "n": 1})[0] == {"m": types, "n": 1}
+
+
+def test_a_loss_with_a_graph_takes_the_value_of_one_without() -> None:
+    loss = (torch.ones(3, requires_grad=True) * 2).sum()
+    result, sentences = graft({"loss": loss}, {"loss": torch.tensor(5.0)})
+    assert sentences == []
+    assert (result["loss"].item(), result["loss"].requires_grad) == (5.0, False)
