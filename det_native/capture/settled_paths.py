@@ -14,7 +14,7 @@ from det_native.schema.manifests import SettledEntry
 def settled_paths(
     log: ExecutionLog, runs: Sequence[int], place_after: Callable[[int], int], root: Path, seen: SeenFiles
 ) -> Callable[[Collection[str]], list[SettledEntry]]:
-    """Return what tells of the files of a bundle which paths are put right on the worker, and before which cell.
+    """Return a function: for the files of a bundle it gives the paths to put right on the worker, each with its cell.
 
     Parameters
     ----------

@@ -86,7 +86,7 @@ class CapturedTraining:
     master: str
 
     def entry(self) -> EarlierTraining:
-        """Return it as it stands in the manifest."""
+        """Return the entry of the manifest."""
         from det_native.schema.manifests import EarlierTraining
 
         return EarlierTraining(
@@ -116,7 +116,7 @@ class CapturedAnswers:
     init: CallSite | None
 
     def entry(self) -> EarlierAnswers:
-        """Return it as it stands in the manifest."""
+        """Return the entry of the manifest."""
         from det_native.schema.manifests import EarlierAnswers
 
         return EarlierAnswers(

@@ -47,7 +47,7 @@ class Outputs(Protocol):
     """Shows what a training prints and shows where it is waited for."""
 
     def take(self, event: rest.Event) -> None:
-        """Show what an event tells of."""
+        """Show the change that an event reports."""
 
     def finish(self) -> None:
         """Show what is not shown yet: the training has ended."""

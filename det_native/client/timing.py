@@ -37,13 +37,13 @@ def _moment(text: str, timezone: str | None, now: datetime | None) -> datetime:
     try:
         if len(text.strip()) <= len("00:00"):
             hour, _, minute = text.strip().partition(":")
-            found = present.replace(hour=int(hour), minute=int(minute), second=0, microsecond=0)
-            return found if found > present else found + timedelta(days=1)
-        found = datetime.fromisoformat(text.strip())
+            moment = present.replace(hour=int(hour), minute=int(minute), second=0, microsecond=0)
+            return moment if moment > present else moment + timedelta(days=1)
+        moment = datetime.fromisoformat(text.strip())
     except ValueError:
         raise ArgumentError(f'--at: {text!r} is no time; write "22:00" or "2030-01-31 03:00".') from None
-    if found.tzinfo is None:
-        found = found.replace(tzinfo=zone) if zone is not None else found.astimezone()
-    if found <= present:
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=zone) if zone is not None else moment.astimezone()
+    if moment <= present:
         raise ArgumentError(f"--at: {text!r} has passed; it is {present.isoformat(timespec='minutes')}.")
-    return found
+    return moment
