@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from pathlib import Path
 
 import nbformat
+import psutil
 import pytest
 from run_parts import begin, ended, outputs, until, write_notebook
 
@@ -117,12 +119,21 @@ def test_a_run_whose_process_was_killed_has_failed(tmp_path: Path) -> None:
     )
     run = begin(path)
     until(tmp_path / "begun")
+    run_folder = str(folder_of(run.id).path)
     pid = folder_of(run.id).process()
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
     run = ended(run)
     assert run.state == "FAILED"
     assert "switched off, or it was killed" in run.error
+    # A kernel notices by itself that its parent is gone, in its own time.
+    kernels = [
+        process for process in psutil.process_iter(["cmdline"]) if run_folder in " ".join(process.info["cmdline"] or [])
+    ]
+    for kernel in kernels:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            kernel.kill()
+    psutil.wait_procs(kernels, timeout=60)
 
 
 def test_requests_with_one_key_are_one_run_and_numbers_are_not_given_twice(
