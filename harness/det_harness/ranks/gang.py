@@ -7,15 +7,14 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
+from det_harness.trial.services import Reporter
 from det_native.errors import RankLostError, UnreachableError
 from det_native.schema.environment import Ranks
 from det_native.schema.job import Gang
-from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.outputs import WrittenFile
 from det_native.schema.ranks import SHARED_WITHIN
-from det_native.schema.rest import CaptureRow, EpochRow, ExitReport, LoggedMedium, SystemSample, UserErrorInfo
+from det_native.schema.rest import CaptureRow, ExitReport, LoggedMedium, UserErrorInfo
 from det_native.schema.states import ExitReason
 
 _FAILED_SUFFIX = ".failed"
@@ -85,8 +84,8 @@ class Failures:
         return True
 
 
-class SilentReporter:
-    """The reporter of every process but the first: what it would report, the first one does.
+class SilentReporter(Reporter):
+    """The reporter of every process but the first, which reports for all: by itself a reporter does nothing.
 
     What it answers is the first rank's to know, too: ``best_metric`` has to be asked there and handed on.
     """
@@ -96,48 +95,17 @@ class SilentReporter:
     def started(self, batch: int, length: int | None = None, notice: str = "") -> None:
         """Report nothing."""
 
-    def training(self, batches: list[int], metrics: Mapping[str, list[float | None]]) -> None:
-        """Report nothing."""
-
     def logged(self, batch: int, metrics: Mapping[str, float]) -> None:
         """Report nothing: only what the first rank logs counts."""
 
     def media(self, items: list[LoggedMedium]) -> None:
         """Report nothing."""
 
-    def validation(self, batch: int, metrics: Mapping[str, Any]) -> None:
-        """Report nothing."""
-
-    def epoch(self, row: EpochRow) -> None:
-        """Report nothing."""
-
-    def checkpoint(self, location: str, manifest: CheckpointManifest) -> None:
-        """Report nothing."""
-
-    def waiting(self, text: str) -> None:
-        """Say nothing."""
-
-    def warning(self, text: str) -> None:
-        """Report nothing."""
-
     def rows(self, rows: list[CaptureRow]) -> None:
         """Report nothing: the first process finds the same."""
 
-    def compare_by(self, metric: str, *, smaller_is_better: bool) -> None:
-        """Report nothing."""
-
-    def no_validation(self) -> None:
-        """Report nothing."""
-
-    def system(self, samples: list[SystemSample]) -> None:
-        """Report nothing: the first process reads what this one leaves in its folder."""
-
     def artifacts(self, files: list[WrittenFile], removed: list[str]) -> None:
         """Report nothing: the first process reports the files of all."""
-
-    def best_metric(self) -> float | None:
-        """Return None."""
-        return None
 
     def exit(
         self, reason: ExitReason, batch: int, error: UserErrorInfo | None = None, *, early: bool = False

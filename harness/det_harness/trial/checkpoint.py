@@ -18,13 +18,15 @@ from uuid import uuid4
 from det_harness.logged.cell_output import CellOutput
 from det_harness.trial import after_training
 from det_harness.trial.full_disk import DiskWait, has_spare_disk, spare_folder, watched
-from det_harness.trial.publishing import Journal, Publication, Rest, Storage, disk_errors
+from det_harness.trial.publications import Publications
+from det_harness.trial.publishing import Publication, Rest, disk_errors
 from det_harness.trial.services import Reporter
 from det_harness.trial.throttle import Throttle
 from det_native._version import __version__
 from det_native.errors import CheckpointError, DiskFullError
 from det_native.frameworks import get_framework
 from det_native.schema.manifests import CheckpointManifest, Framework, Sha256
+from det_native.storage.checkpoints import CheckpointStorage
 
 logger = logging.getLogger("det_harness")
 
@@ -51,7 +53,7 @@ class TrialCheckpoints:
 
     Parameters
     ----------
-    storage : Storage
+    storage : CheckpointStorage
     owner : CheckpointOwner
     reporter : Reporter
         Told of every checkpoint once it exists.
@@ -63,7 +65,7 @@ class TrialCheckpoints:
     on_start : callable, optional
         Called with the batches done by the checkpoint that was restored, 0 for none, and with what is to be known of
         its choice: empty, if it is the one to continue from.
-    journal : Journal, optional
+    journal : Publications, optional
         Where checkpoints are noted until they are reported.
     stop : callable, optional
         Whether the training is to end: then no room on a full disk is waited for.
@@ -73,14 +75,14 @@ class TrialCheckpoints:
 
     def __init__(
         self,
-        storage: Storage,
+        storage: CheckpointStorage,
         owner: CheckpointOwner,
         reporter: Reporter,
         *,
         resume: CheckpointManifest | None = None,
         manifests: Mapping[str, Sha256] | None = None,
         on_start: Callable[[int, str], None] | None = None,
-        journal: Journal | None = None,
+        journal: Publications | None = None,
         stop: Callable[[], bool] = lambda: False,
         output: CellOutput | None = None,
     ) -> None:

@@ -4,61 +4,24 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from det_harness.trial.full_disk import DiskWait, watched
+from det_harness.trial.publications import Publications
 from det_harness.trial.services import Reporter
 from det_harness.trial.throttle import Throttle
 from det_native.errors import DetError, DiskFullError, StorageError
-from det_native.schema.manifests import CheckpointManifest, Sha256
+from det_native.schema.manifests import CheckpointManifest
+from det_native.storage.checkpoints import CheckpointStorage
 from det_native.storage.room import storage_error
 
 T = TypeVar("T")
 
 # What is left to write of a checkpoint once the training may go on.
 Rest = Callable[[Throttle], None]
-
-
-class Storage(Protocol):
-    """What is needed of ``det_native.storage.checkpoints.CheckpointStorage``."""
-
-    @property
-    def uri(self) -> str:
-        """Where it is."""
-
-    def workspace(self) -> Path:
-        """Return a fresh empty folder to write into."""
-
-    def publish(
-        self,
-        directory: Path,
-        manifest: CheckpointManifest,
-        throttle: Callable[[Iterable[bytes]], Iterable[bytes]],
-        like: CheckpointManifest | None,
-    ) -> tuple[str, CheckpointManifest]:
-        """Make the folder a checkpoint; return its location and the complete manifest."""
-
-    def local_path(self, uuid: str, path: str) -> Path | None:
-        """Return where a file of a checkpoint lies, if that is on this machine."""
-
-    def fetch(self, uuid: str, into: Path, expected: Sha256 | None = None) -> CheckpointManifest:
-        """Copy a checkpoint's files, verified, if its manifest has the expected hash."""
-
-    def list(self) -> list[CheckpointManifest]:
-        """Return the manifests of all complete checkpoints."""
-
-
-class Journal(Protocol):
-    """What is needed of ``det_harness.trial.publications.Publications``; the reporter ends what is begun here."""
-
-    def begin(self, uuid: str) -> None:
-        """Note that a checkpoint is about to appear."""
-
-    def clean(self) -> None:
-        """Delete what killed runs published and did not report."""
 
 
 @contextmanager
@@ -89,11 +52,11 @@ class Publication(threading.Thread):
 
     def __init__(
         self,
-        storage: Storage,
+        storage: CheckpointStorage,
         reporter: Reporter,
         folder: Path,
         manifest: CheckpointManifest,
-        journal: Journal | None,
+        journal: Publications | None,
         tell: Callable[[str], None],
         rest: Rest | None,
         throttle: Throttle,

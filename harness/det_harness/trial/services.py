@@ -33,6 +33,7 @@ class Reporter(Protocol):
 
     def training(self, batches: list[int], metrics: Mapping[str, list[float | None]]) -> None:
         """Report rows of training metrics by column; ``batches[i]`` counts the batches done, from 1."""
+        return
 
     def validation(self, batch: int, metrics: Mapping[str, Any]) -> None:
         """Report the metrics of one validation."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from det_harness.frameworks.keras import model_state, shuffled_data, warm_start
-from det_harness.frameworks.keras.data import Feed, TrainFunction
+from det_harness.frameworks.keras.feed import Feed, TrainFunction
 from det_harness.frameworks.keras.gradients import Gradients
 from det_harness.frameworks.keras.hooks import AddedHooks
 from det_harness.frameworks.keras.outside import FitChanges

@@ -7,15 +7,16 @@ epoch is saved, and of a Dataset the iterator (``dataset_feed.py``); a generator
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import tensorflow as tf
 
 from det_harness.frameworks.keras.arrays import array_batches, packed
 from det_harness.frameworks.keras.dataset_feed import DatasetFeed
 from det_harness.frameworks.keras.epoch_lengths import EpochLengths
+from det_harness.frameworks.keras.feed import Feed
 from det_harness.frameworks.keras.sequences import ArrayBatches, SequenceBatches, View
 from det_harness.frameworks.keras.shares import Share
 from det_harness.trial import state_files
@@ -29,45 +30,8 @@ from det_native.schema.environment import TrialEnvironment
 
 logger = logging.getLogger("det_native")
 
-# Keras's function that trains on the next batch of an iterator.
-TrainFunction = Callable[[Any], Any]
 _END = object()
 _SEQUENCE = "sequence"
-
-
-class Feed(Protocol):
-    """The training data of one run."""
-
-    @property
-    def error(self) -> BaseException | None:
-        """What the user's code that makes batches raised; TensorFlow passes on only its text."""
-
-    def arguments(self, batches: int) -> dict[str, Any]:
-        """Return arguments of ``fit`` for data that continue after `batches` batches."""
-
-    def first(self) -> Any:
-        """Return a batch to build the model with, without taking it."""
-
-    def restore(self, folder: Path) -> None:
-        """Take what a checkpoint has of the data, before :meth:`arguments` is asked."""
-
-    def attach(self, train: TrainFunction, batches: int, folder: Path | None) -> TrainFunction:
-        """Return what trains on one batch: Keras's own function, or one around it that has another iterator.
-
-        With a folder, the data are brought to where they were when it was written, after `batches` batches.
-        """
-
-    def all_read(self) -> None:
-        """The last batch of an epoch is trained; a validation may follow."""
-
-    def epoch_ended(self, epochs_done: int) -> None:
-        """Prepare for the next epoch."""
-
-    def save(self, folder: Path, batches: int) -> None:
-        """Write into a checkpoint, after `batches` batches, what :meth:`restore` and :meth:`attach` need."""
-
-    def close(self) -> None:
-        """End what reads ahead."""
 
 
 def make_feed(call: FitCall, environment: TrialEnvironment, lengths: EpochLengths) -> Feed:
@@ -149,13 +113,12 @@ def only_the_last_is_smaller(call: FitCall, environment: TrialEnvironment) -> bo
     return data.kind is Kind.DATASET and steps == number_of(data.x.cardinality())
 
 
-class _ArrayFeed:
+class _ArrayFeed(Feed):
     """Arrays and tensors: where the data stand follows from the number of batches alone."""
 
     def __init__(
         self, data: Data, batch_size: int, shuffle: bool | str, seed: int, share: Share, *, as_in_keras: bool
     ) -> None:
-        self.error = None
         self._rows = packed(data)
         self._records = int(data.records or 0)
         self._batch_size = batch_size
@@ -180,27 +143,8 @@ class _ArrayFeed:
     def first(self) -> Any:
         return tf.nest.map_structure(lambda array: array[: self._batch_size], self._rows)
 
-    def attach(self, train: TrainFunction, batches: int, folder: Path | None) -> TrainFunction:
-        """Nothing to bring back: :meth:`arguments` starts at the right batch."""
-        return train
 
-    def all_read(self) -> None:
-        """Nothing to do."""
-
-    def epoch_ended(self, epochs_done: int) -> None:
-        """Nothing to prepare: the pipeline runs on."""
-
-    def restore(self, folder: Path) -> None:
-        """Nothing to take."""
-
-    def save(self, folder: Path, batches: int) -> None:
-        """Nothing to write."""
-
-    def close(self) -> None:
-        """Nothing to end."""
-
-
-class _IndexedFeed:
+class _IndexedFeed(Feed):
     """A Sequence, ours or the user's, read through a view that starts at the right batch of the right epoch."""
 
     def __init__(self, call: FitCall, view: View) -> None:
@@ -219,10 +163,6 @@ class _IndexedFeed:
     def first(self) -> Any:
         return self._view.first
 
-    def attach(self, train: TrainFunction, batches: int, folder: Path | None) -> TrainFunction:
-        """Nothing to bring back: the view starts at the right batch."""
-        return train
-
     def all_read(self) -> None:
         self._view.all_read()
 
@@ -240,7 +180,7 @@ class _IndexedFeed:
         self._view.close()
 
 
-class _GeneratorFeed:
+class _GeneratorFeed(Feed):
     """A generator: what was trained on before a restart is pulled again and dropped."""
 
     def __init__(self, call: FitCall, share: Share) -> None:
@@ -273,25 +213,6 @@ class _GeneratorFeed:
 
     def first(self) -> Any:
         return self._stream.peek()
-
-    def attach(self, train: TrainFunction, batches: int, folder: Path | None) -> TrainFunction:
-        """Nothing to bring back: the stream was brought there."""
-        return train
-
-    def all_read(self) -> None:
-        """Nothing to do."""
-
-    def epoch_ended(self, epochs_done: int) -> None:
-        """Nothing to prepare: the generator runs on."""
-
-    def restore(self, folder: Path) -> None:
-        """Nothing to take."""
-
-    def save(self, folder: Path, batches: int) -> None:
-        """Nothing to write."""
-
-    def close(self) -> None:
-        """Nothing to end."""
 
 
 def empty_batch(dataset: Any) -> Any:

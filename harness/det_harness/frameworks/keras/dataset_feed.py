@@ -17,6 +17,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from det_harness.frameworks.keras.feed import Feed
 from det_harness.trial import state_files
 from det_native.keras import shuffles
 from det_native.keras.generations import NUMBER, internals
@@ -29,7 +30,7 @@ _STATE = "data"
 _POSITION = "data_position"
 
 
-class DatasetFeed:
+class DatasetFeed(Feed):
     """See ``Feed``.
 
     Parameters
@@ -52,7 +53,6 @@ class DatasetFeed:
         class_weight: dict[int, float] | None = None,
         steps: int | None = None,
     ) -> None:
-        self.error = None
         self._given = dataset
         if class_weight is not None:
             dataset = dataset.map(internals.class_weighting(class_weight))
@@ -124,12 +124,6 @@ class DatasetFeed:
                 iter(self._dataset)
             else:
                 self._begin()
-
-    def epoch_ended(self, epochs_done: int) -> None:
-        """Nothing to prepare: the passes follow on each other by themselves."""
-
-    def restore(self, folder: Path) -> None:
-        """Nothing to take: :meth:`attach` does."""
 
     def save(self, folder: Path, batches: int) -> None:
         """Write how much of the present pass is taken, the seeds of its order, and the iterator's state, if it can."""

@@ -18,9 +18,10 @@ from det_harness.frameworks.keras import epoch_reports, model_state
 from det_harness.frameworks.keras.batch_values import BatchValues
 from det_harness.frameworks.keras.checkpoints import KerasCheckpoints
 from det_harness.frameworks.keras.comparison import Comparison
-from det_harness.frameworks.keras.data import Feed, only_the_last_is_smaller
+from det_harness.frameworks.keras.data import only_the_last_is_smaller
 from det_harness.frameworks.keras.epoch_lengths import EpochLengths
 from det_harness.frameworks.keras.epoch_reports import EpochReports, as_number
+from det_harness.frameworks.keras.feed import Feed
 from det_harness.frameworks.keras.hooks import AddedHooks, NamingCallbacks
 from det_harness.frameworks.keras.training_step import Told, TrainingStep
 from det_harness.trial import activity

@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from det_harness.frameworks.keras.data import restore_view, save_view, view_of_sequence
 from det_harness.frameworks.keras.epoch_lengths import EpochLengths
+from det_harness.frameworks.keras.feed import Feed
 from det_harness.frameworks.keras.sequences import ArrayBatches, View
 from det_harness.frameworks.keras.validation import restore_source, save_source, validation_batch_size
 from det_native.errors import InvalidDataError, UnsupportedFeatureError
@@ -29,7 +30,7 @@ logger = logging.getLogger("det_native")
 Batch = tuple[Any, Any, Any]
 
 
-class GraphFeed:
+class GraphFeed(Feed):
     """The training data of one run, as batches by their number.
 
     A Dataset and a generator are read again from their start to where a run continues.
@@ -85,9 +86,6 @@ class GraphFeed:
             yield from map(batch_of, data.x)
         else:
             yield from map(batch_of, elements_of(data.x.repeat().skip(done)))
-
-    def all_read(self) -> None:
-        """Nothing to do: a trial has random numbers of its own seed."""
 
     def epoch_ended(self, epochs_done: int) -> None:
         """Prepare for the next epoch."""

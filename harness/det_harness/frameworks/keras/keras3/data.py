@@ -15,9 +15,9 @@ from typing import Any
 import tensorflow as tf
 
 from det_harness.frameworks.keras import data as of_all
-from det_harness.frameworks.keras.data import Feed, TrainFunction
 from det_harness.frameworks.keras.dataset_feed import DatasetFeed
 from det_harness.frameworks.keras.epoch_lengths import EpochLengths
+from det_harness.frameworks.keras.feed import Feed
 from det_harness.frameworks.keras.sequences import View
 from det_harness.frameworks.keras.shares import Share
 from det_harness.frameworks.keras.validation import StreamBatches, ValidationFeed
@@ -109,7 +109,7 @@ class _OfDataset(_Source):
                     yield weighted(tf.nest.map_structure(lambda tensor: tensor.numpy(), batch), self._weights)
 
 
-class _GeneratedFeed:
+class _GeneratedFeed(Feed):
     """Gives Keras the generator of a source."""
 
     def __init__(self, feed: Feed, source: _Source) -> None:
@@ -138,16 +138,6 @@ class _GeneratedFeed:
     def first(self) -> Any:
         """Return a batch to build the model with."""
         return self._feed.first()
-
-    def attach(self, train: TrainFunction, batches: int, folder: Path | None) -> TrainFunction:
-        """Nothing to bring back: the generator begins at the right batch."""
-        return train
-
-    def all_read(self) -> None:
-        """Nothing to do."""
-
-    def epoch_ended(self, epochs_done: int) -> None:
-        """Nothing to prepare: the generator runs on."""
 
     def restore(self, folder: Path) -> None:
         """Have the view take what a checkpoint has."""
