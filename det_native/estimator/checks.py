@@ -23,10 +23,6 @@ def check_estimator(estimator: Any, what: str, do: str = "return") -> None:
         Who gave it, for messages: ``Iris.build_estimator() returned``.
     do : {"return", "give"}
         What to do with the right one.
-
-    Raises
-    ------
-    TrialDefinitionError
     """
     if not isinstance(estimator, tf.estimator.Estimator | tf.compat.v1.estimator.Estimator):
         raise CallTypeError(f"{what} {_named(estimator)}; {do} a tf.estimator.Estimator.")

@@ -45,7 +45,6 @@ class Data:
 
     Attributes
     ----------
-    kind : Kind
     x, y, sample_weight
         For indexed kinds the structures of rows (lists of numbers already made arrays), weights only with targets; else
         `x` alone.

@@ -53,7 +53,6 @@ def check_compared(metric: str | None, model: Any, *, validated: bool, may_add: 
 
     Parameters
     ----------
-    metric : str or None
     model : tf.keras.Model
         Compiled.
     validated : bool

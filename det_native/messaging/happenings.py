@@ -49,8 +49,6 @@ def plateau_begin(
     ----------
     rows : sequence of (int, float)
         Batch and value of the metric, in rising order of the batches. Values that are not finite count as no better.
-    rule : Plateau
-    smaller_is_better : bool
     batches_per_epoch : int or None
         Without it, each row counts as an epoch.
     """

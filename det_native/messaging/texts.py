@@ -30,7 +30,6 @@ def body_of(
 
     Parameters
     ----------
-    event : str
     experiment, trial : mapping
         As REST shows them.
     time : str

@@ -21,7 +21,6 @@ class Stream:
 
     Attributes
     ----------
-    name : str
     read : callable
         Returns its state; None where it has not begun.
     put_back : callable
@@ -51,7 +50,6 @@ def generator_stream(name: str, find: Callable[[], random.Random | None], after:
 
     Parameters
     ----------
-    name : str
     find : callable
         Returns the generator; None where there is none.
     after : callable

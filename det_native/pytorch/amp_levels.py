@@ -21,7 +21,6 @@ class AmpSettings:
 
     Attributes
     ----------
-    opt_level : str
     cast_type : torch.dtype
         What is cast to: float16 on a GPU, bfloat16 on a CPU, unless the caller says.
     autocast_everywhere : bool
@@ -36,7 +35,6 @@ class AmpSettings:
         What the models' outputs are cast to.
     loss_scale : float or "dynamic"
         1.0: losses are not scaled.
-    num_losses : int
     min_loss_scale, max_loss_scale : float or None
         Bounds of a dynamic scale.
     """

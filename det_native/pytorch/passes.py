@@ -139,7 +139,6 @@ class PassItems:
     Parameters
     ----------
     sampler : sampler or batch sampler
-    seed : int
     numbered : callable, optional
     """
 

@@ -33,7 +33,6 @@ class OptimizerSteps:
         ``optimizations.aggregation_frequency``.
     average : bool
         ``optimizations.average_aggregated_gradients``.
-    gradients : Gradients
     owner : str
         Name of the user's class, for messages.
 

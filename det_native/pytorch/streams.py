@@ -23,7 +23,6 @@ class StreamLoader:
     make_pass : callable
         Makes the torch loader of a pass: takes the generator that loader workers are seeded from.
     dataset : IterableDataset
-    seed : int
     length : int or None
         Batches of a pass, if the dataset knows.
     repeat : bool
@@ -32,7 +31,6 @@ class StreamLoader:
         Pass, and batches of it that the first replica has read when it took its last one.
     skip : int
         Batches to read and drop after that.
-    num_replicas : int
     draw_seed : callable, optional
         Is called at the beginning of each pass: see :func:`draw_base_seed`.
     """

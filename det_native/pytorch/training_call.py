@@ -97,12 +97,7 @@ class TrainingCall(ABC):
 
 
 def check_wrapped(name: str, context: PyTorchRunContext) -> None:
-    """Refuse a call without a model or an optimizer, and optimizers of other models.
-
-    Raises
-    ------
-    TrialDefinitionError
-    """
+    """Refuse a call without a model or an optimizer, and optimizers of other models."""
     if not context.models:
         raise TrialDefinitionError(
             f"{name}: no model is wrapped. Write model = context.wrap_model(model) before it, with the context that "

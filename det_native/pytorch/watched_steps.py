@@ -18,7 +18,6 @@ def watch_steps(optimizer: Optimizer, tell: Callable[[Optimizer], None]) -> None
 
     Parameters
     ----------
-    optimizer : torch.optim.Optimizer
     tell : callable
         A bound method, which is given the optimizer.
     """

@@ -55,7 +55,6 @@ class WrappedLoader:
     ----------
     loader : iterable
         A loader of torch's or ours, a list of batches, or another iterable of tensors.
-    loading : Loading
     """
 
     #: It holds no weights; what looks at a model's content goes no further.
@@ -120,10 +119,6 @@ class LoaderPass(Iterator[Any]):
 
     A pass that the program keeps beyond an epoch can be pickled: it is begun again, steps over the batches that it has
     given, and goes on.
-
-    Parameters
-    ----------
-    loader : WrappedLoader
     """
 
     #: It holds no weights.

@@ -12,12 +12,7 @@ from det_native.pytorch.lr_scheduler import LRScheduler
 
 
 def check_in_time(owner: str, method: str, *, begun: bool) -> None:
-    """Refuse a wrapper that is called when the training has `begun`.
-
-    Raises
-    ------
-    ArgumentError
-    """
+    """Refuse a wrapper that is called when the training has `begun`."""
     if begun:
         raise ArgumentError(
             f"{owner}: {method}() was called when the training had begun. Wrap everything before it: a trial that goes "
@@ -26,12 +21,7 @@ def check_in_time(owner: str, method: str, *, begun: bool) -> None:
 
 
 def check_model(owner: str, model: Any, known: Iterable[torch.nn.Module]) -> None:
-    """Refuse what is no module, or was wrapped before.
-
-    Raises
-    ------
-    ArgumentError
-    """
+    """Refuse what is no module, or was wrapped before."""
     if isinstance(model, type):
         raise ArgumentError(
             f"{owner}: wrap_model() was given the class {model.__name__}: make a model of it, "
@@ -46,12 +36,7 @@ def check_model(owner: str, model: Any, known: Iterable[torch.nn.Module]) -> Non
 
 
 def check_optimizer(owner: str, optimizer: Any, known: Iterable[torch.optim.Optimizer], passes: Any) -> None:
-    """Refuse what is no optimizer, or was wrapped before, and a senseless number of backward passes.
-
-    Raises
-    ------
-    ArgumentError
-    """
+    """Refuse what is no optimizer, or was wrapped before, and a senseless number of backward passes."""
     if not isinstance(optimizer, torch.optim.Optimizer):
         raise ArgumentError(
             f"{owner}: wrap_optimizer() takes one torch.optim.Optimizer, not {type(optimizer).__name__}."
@@ -123,12 +108,7 @@ def checked_scheduler(
 
 
 def check_scaler(owner: str, scaler: Any, known: Iterable[Any], *, scaled: bool) -> None:
-    """Refuse what is no scaler, was wrapped before, or would scale losses that are `scaled` already.
-
-    Raises
-    ------
-    ArgumentError
-    """
+    """Refuse what is no scaler, was wrapped before, or would scale losses that are `scaled` already."""
     if not all(callable(getattr(scaler, name, None)) for name in ("scale", "step", "update", "state_dict")):
         raise ArgumentError(f"{owner}: wrap_scaler() takes a torch.amp.GradScaler, not {type(scaler).__name__}.")
     if is_among(scaler, known):

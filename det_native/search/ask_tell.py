@@ -45,7 +45,6 @@ class AskTellSearcher:
     ----------
     space : mapping
         The hyperparameters of the configuration.
-    searcher : OptunaSearcher
     seed : int
         The experiment's.
     snapshot : mapping, optional

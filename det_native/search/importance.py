@@ -35,7 +35,6 @@ def importance(
 
     Parameters
     ----------
-    metric : str
     rows : sequence of (mapping, float or None)
         Of each trial its hyperparameters by whole names, and its value of the metric.
     logarithmic : set of str

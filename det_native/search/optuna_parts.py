@@ -48,7 +48,6 @@ def check_searcher(searcher: OptunaSearcher, space: Mapping[str, Any]) -> None:
 
     Parameters
     ----------
-    searcher : OptunaSearcher
     space : mapping
         The hyperparameters of the configuration.
 
@@ -92,7 +91,6 @@ def make_study(searcher: OptunaSearcher, seed: int) -> Any:
 
     Parameters
     ----------
-    searcher : OptunaSearcher
     seed : int
         The experiment's.
 

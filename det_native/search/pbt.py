@@ -14,7 +14,6 @@ class PopulationBased:
     ----------
     population : int
         How many trials there are in each round.
-    rounds : int
     units : int
         Training of a trial in one round.
     truncate_fraction : float

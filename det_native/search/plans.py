@@ -106,7 +106,6 @@ class PlannedSearcher:
 
     Parameters
     ----------
-    plan : Plan
     snapshot : dict, optional
         Where to continue, from ``snapshot()``.
 

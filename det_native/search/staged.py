@@ -62,7 +62,6 @@ class StagedSearcher:
         How long the last stage of a trial is, where it is likely to train alone.
     hparams : callable
         Gives the hyperparameters for a trial's seed, and those of its parent (None for a trial that has none).
-    smaller_is_better : bool
     snapshot : mapping, optional
         Where to continue, from ``snapshot()``.
 

@@ -8,12 +8,7 @@ from det_native.search.method import Begin, End, Extend, Method, Move
 
 
 class Tournament:
-    """Numbers the trials of several methods in the order they begin. Satisfies ``Method``.
-
-    Parameters
-    ----------
-    methods : list of Method
-    """
+    """Numbers the trials of several methods in the order they begin. Satisfies ``Method``."""
 
     def __init__(self, methods: list[Method]) -> None:
         self._methods = methods

@@ -33,7 +33,6 @@ def numbers_in_order(count: int, order: Order, seed: int, rank: int = 0, size: i
     ----------
     count : int
         Records in the cache.
-    order : Order
     seed : int
         The trial's.
     rank, size : int

@@ -21,8 +21,6 @@ def read(records: Records, order: Order, seed: int, rank: int = 0, size: int = 1
 
     Parameters
     ----------
-    records : Records
-    order : Order
     seed : int
         The trial's.
     rank, size : int

@@ -106,7 +106,6 @@ class CacheFolder:
     ----------
     root : Path
         The folder of all cached datasets.
-    dataset_id, dataset_version : str
     kind : str
         ``"train"`` or ``"validation"``: they may have the same id and version.
     """

@@ -153,12 +153,7 @@ class FrameworkHarness:
         return None
 
     def check(self, trial_class: type) -> None:
-        """Refuse a trial class that cannot be trained.
-
-        Raises
-        ------
-        TrialDefinitionError
-        """
+        """Refuse a trial class that cannot be trained."""
 
     def controller_class(self) -> Any:
         """Return what trains a trial class by itself; what a trial class may name instead is a subclass of it."""

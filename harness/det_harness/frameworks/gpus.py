@@ -11,7 +11,6 @@ class GpuSight:
 
     Attributes
     ----------
-    gpus : int
     version : str
         Of the framework.
     built_for : str

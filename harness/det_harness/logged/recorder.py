@@ -74,7 +74,6 @@ class Recorder:
 
     Parameters
     ----------
-    reporter : LogReporter
     contents : callable
         Returns where contents are stored; called when there is the first.
     batch : callable

@@ -27,7 +27,6 @@ class ProgramSource:
 
     Parameters
     ----------
-    program : Program
     directory : Path
         The working directory; files under it are the user's.
     """
@@ -104,7 +103,6 @@ class CallMatcher:
 
     Attributes
     ----------
-    source : ProgramSource
     last_place : str
         Where the last training call was made, for messages.
     taken : bool

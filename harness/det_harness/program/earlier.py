@@ -32,11 +32,8 @@ class PastExperiment(NullHandle):
 
     Parameters
     ----------
-    id : int
-    history : PastHistory
     place : str
         Where the call was made.
-    made_up : MadeUpValues
     parts : int
         Into how many values it is unpacked.
     facts : Experiment, optional
@@ -80,7 +77,6 @@ class OtherCalls:
 
     Parameters
     ----------
-    calls : CallMatcher
     made_up : MadeUpValues
         Is told of what is made of a null handle.
     read_blob : callable

@@ -36,7 +36,6 @@ class WorkerHost(HostOfCalls):
 
     Parameters
     ----------
-    environment : TrialEnvironment
     calls : CallMatcher
         Tells the recorded call from others.
     services : Services

@@ -22,7 +22,6 @@ def advice(differences: Sequence[Difference], program: Program) -> str:
     ----------
     differences : sequence of Difference
         Those that cannot be put right; none where the program failed before its call.
-    program : Program
     """
     remedies = list(dict.fromkeys(_remedies(differences, program)))
     return " ".join([*(remedies or [_RUN_AGAIN]), _TRAIN_ANYWAY])

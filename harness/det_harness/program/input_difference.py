@@ -23,7 +23,6 @@ class Difference:
         Which input it is a part of, and the way to it from there, as messages call them.
     name : str
         The notebook's variable that leads to it; empty if none does.
-    role : str
     sides : (str, str)
         What is here, and in the notebook, in words.
     cls : str

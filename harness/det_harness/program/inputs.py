@@ -43,8 +43,6 @@ class InputCheck:
 
     Parameters
     ----------
-    proof : CallProof
-    program : Program
     mode : {"error", "warn"}
         What a difference is that cannot be put right.
     title : callable

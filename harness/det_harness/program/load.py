@@ -52,7 +52,6 @@ def load_checkpoint(
         Gives the raw content of a blob by its hash.
     directory : Path
         The checkpoint's files, downloaded and verified.
-    manifest : CheckpointManifest
     environment : TrialEnvironment
         The trial that the checkpoint is of.
     files : callable
@@ -94,7 +93,6 @@ class LoadHost(HostOfCalls):
 
     Parameters
     ----------
-    environment : TrialEnvironment
     calls : CallMatcher
         Tells the recorded call from others.
     directory : Path
@@ -170,7 +168,6 @@ def load_weights(payload: Any, directory: Path, environment: TrialEnvironment) -
         call of ``det.experimental.pytorch``, of whose models copies are made.
     directory : Path
         The checkpoint's files.
-    environment : TrialEnvironment
 
     Returns
     -------

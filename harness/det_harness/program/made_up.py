@@ -28,7 +28,6 @@ class MadeUpValues:
 
     Parameters
     ----------
-    source : ProgramSource
     is_compared : callable, optional
         Whether what is made now is compared with the notebook's before the training.
     """

@@ -21,7 +21,6 @@ class PlacedPaths:
 
     Parameters
     ----------
-    bundle : BundleManifest
     directory : Path
         The working directory, in which the files and links of the bundle are. What is not there is left as it is
         written: where the program runs in the notebook again, it leads to the file itself.

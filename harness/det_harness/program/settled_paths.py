@@ -14,12 +14,10 @@ class SettledPaths:
 
     Parameters
     ----------
-    settled : sequence of SettledEntry
     files : iterable of FileEntry
         What travels with the program.
     read_blob : callable
         Gives a blob's raw content by its hash, verified.
-    directory : Path
     """
 
     def __init__(

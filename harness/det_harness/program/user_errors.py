@@ -25,7 +25,6 @@ def describe(error: BaseException, source: ProgramSource, batch: int = 0) -> Use
 
     Parameters
     ----------
-    error : BaseException
     source : ProgramSource
         Says which frames are the user's.
     batch : int

@@ -17,7 +17,6 @@ def bring(communicator: Communicator, sent: Path | None, target: Path) -> None:
 
     Parameters
     ----------
-    communicator : Communicator
     sent : Path or None
         The folder whose files this rank sends; None if it sends none.
     target : Path

@@ -24,13 +24,8 @@ def check_same(communicator: Communicator, progress: Any) -> None:
 
     Parameters
     ----------
-    communicator : Communicator
     progress
         What the checkpoint of this rank says of how far it is; None without one.
-
-    Raises
-    ------
-    CheckpointError
     """
     if any(other != progress for other in communicator.all_gather_object(progress)):
         raise CheckpointError(

@@ -15,12 +15,7 @@ _NETWORK_ERRORS = ("DistBackendError", "DistNetworkError")  # of torch.distribut
 
 
 class Communicator(Protocol):
-    """Collective calls: every rank makes each of them, in the same order.
-
-    Attributes
-    ----------
-    rank, size : int
-    """
+    """Collective calls: every rank makes each of them, in the same order."""
 
     rank: int
     size: int

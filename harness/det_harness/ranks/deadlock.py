@@ -51,10 +51,8 @@ class DeadlockDetection:
     Parameters
     ----------
     store : torch.distributed.Store
-    rank, size : int
     source : ProgramSource, optional
         Says which code is the user's.
-    long_seconds : float
     """
 
     def __init__(

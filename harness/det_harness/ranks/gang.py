@@ -36,10 +36,6 @@ class Failures:
     """Which of the processes of a trial failed first: by it the others fail too, in whatever way.
 
     On several machines it waits until these know, before the others can notice by what they wait for.
-
-    Parameters
-    ----------
-    gang : Gang or None
     """
 
     def __init__(self, gang: Gang | None) -> None:

@@ -43,7 +43,6 @@ def joined(
     ----------
     gang : Gang or None
         None, or a gang of one: there is nobody to join.
-    framework : str
     config : mapping, optional
         The experiment configuration: it says whether Horovod is wanted too.
     source : ProgramSource, optional

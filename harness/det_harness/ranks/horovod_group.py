@@ -67,7 +67,6 @@ def horovod_joined(
 
     Parameters
     ----------
-    gang : Gang
     communicator : Communicator
         Of the same processes.
     config : mapping
@@ -186,10 +185,6 @@ def _check_name(network: Network) -> None:
 
     For its first connections it takes the interface that it is given, but for those of its process sets the address of
     the machine's name.
-
-    Raises
-    ------
-    UnreachableError
     """
     name = socket.gethostname()
     address = _address_of(name)

@@ -31,7 +31,6 @@ class Meeting:
 
     Parameters
     ----------
-    gang : Gang
     deadline : float
         Seconds to wait for rank 0.
 

@@ -29,7 +29,6 @@ class Network:
 
     Attributes
     ----------
-    address : str
     interface : str
         The network interface that has it.
     """

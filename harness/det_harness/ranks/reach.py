@@ -27,9 +27,6 @@ def reach_first(gang: Gang, host: str, port: int, end: float) -> None:
 
     Parameters
     ----------
-    gang : Gang
-    host : str
-    port : int
     end : float
         Monotonic time until which it may take.
 
@@ -65,8 +62,6 @@ def reach_all(gang: Gang, network: Network, store: Any) -> None:
 
     Parameters
     ----------
-    gang : Gang
-    network : Network
     store : torch.distributed.Store
         In which the processes have met.
 

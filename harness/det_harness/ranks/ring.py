@@ -40,7 +40,6 @@ class Ring:
 
     Parameters
     ----------
-    rank, size : int
     following, preceding : socket.socket
         Connections to the next rank and from the one before.
     long_seconds : float

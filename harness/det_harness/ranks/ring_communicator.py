@@ -18,7 +18,6 @@ class RingCommunicator(Communicator):
     ----------
     connect : callable
         Makes a ring, of all ranks at once, by its number.
-    secret : bytes
     rings : list of Ring, optional
         Those of other groups.
 
@@ -37,62 +36,32 @@ class RingCommunicator(Communicator):
         self._secret = secret
 
     def all_gather_object(self, value: Any) -> list[Any]:
-        """Return the values of all ranks, by rank, on every rank.
-
-        Raises
-        ------
-        RankLostError
-            If another rank is gone.
-        """
+        """Return the values of all ranks, by rank, on every rank."""
         with in_words():
             parts = self.ring.all_gather("all_gather_object", packed(value, self._secret))
         return [unpacked(bytes(part), self._secret) for part in parts]
 
     def gather_object(self, value: Any) -> list[Any] | None:
-        """Return the values of all ranks, by rank, on the first rank, and None on the others.
-
-        Raises
-        ------
-        RankLostError
-            If another rank is gone.
-        """
+        """Return the values of all ranks, by rank, on the first rank, and None on the others."""
         with in_words():
             parts = self.ring.all_gather("gather_object", packed(value, self._secret))
         return [unpacked(bytes(part), self._secret) for part in parts] if self.rank == 0 else None
 
     def broadcast_object(self, value: Any) -> Any:
-        """Return the first rank's value, on every rank; what the others give is not sent.
-
-        Raises
-        ------
-        RankLostError
-            If another rank is gone.
-        """
+        """Return the first rank's value, on every rank; what the others give is not sent."""
         with in_words():
             sent = self.ring.broadcast("broadcast_object", packed(value, self._secret) if self.rank == 0 else b"")
         return value if self.rank == 0 else unpacked(bytes(sent), self._secret)
 
     def all_reduce_any(self, *flags: bool) -> Callable[[], list[bool]]:
-        """Find out which flags are set on any rank; what is returned has the answer already.
-
-        Raises
-        ------
-        RankLostError
-            If another rank is gone.
-        """
+        """Find out which flags are set on any rank; what is returned has the answer already."""
         with in_words():
             parts = self.ring.all_gather("all_reduce_any", bytes(flags))
         answer = [any(of_ranks) for of_ranks in zip(*parts, strict=True)]
         return lambda: answer
 
     def barrier(self) -> None:
-        """Return once every rank has called it.
-
-        Raises
-        ------
-        RankLostError
-            If another rank is gone.
-        """
+        """Return once every rank has called it."""
         with in_words():
             self.ring.all_gather("barrier", b"")
 
@@ -101,13 +70,7 @@ class RingCommunicator(Communicator):
         return work
 
     def new_group(self) -> RingCommunicator:
-        """Return another communicator of the same ranks, for calls of another thread meanwhile; a collective call.
-
-        Raises
-        ------
-        RankLostError
-            If another rank is gone.
-        """
+        """Return another communicator of the same ranks, for calls of another thread meanwhile; a collective call."""
         self.barrier()  # the ranks have come equally far, so that their rings have the same numbers
         return RingCommunicator(self._connect, self._secret, self._rings)
 

@@ -23,8 +23,6 @@ class TorchCommunicator(Communicator):
 
     Parameters
     ----------
-    rank, size : int
-    secret : bytes
     deadlocks : DeadlockDetection, optional
         Waits for operations; by itself an operation is waited for as long as it takes.
     group : ProcessGroup, optional
@@ -50,13 +48,7 @@ class TorchCommunicator(Communicator):
         self._distributed = torch.distributed
 
     def all_gather_object(self, value: Any) -> list[Any]:
-        """Return the values of all ranks, by rank, on every rank.
-
-        Raises
-        ------
-        RankLostError
-            If another rank is gone.
-        """
+        """Return the values of all ranks, by rank, on every rank."""
         torch, own = self._torch, self._packed(value)
         lengths = self._lengths(own)
         most = max(lengths)
@@ -67,13 +59,7 @@ class TorchCommunicator(Communicator):
         return [self._unpacked(one[:length]) for one, length in zip(found, lengths, strict=True)]
 
     def gather_object(self, value: Any) -> list[Any] | None:
-        """Return the values of all ranks, by rank, on the first rank, and None on the others.
-
-        Raises
-        ------
-        RankLostError
-            If another rank is gone.
-        """
+        """Return the values of all ranks, by rank, on the first rank, and None on the others."""
         torch, own = self._torch, self._packed(value)
         lengths = self._lengths(own)
         # Without a watch for deadlocks: gloo gives up a connection on which a wait of this kind has a limit.
@@ -86,13 +72,7 @@ class TorchCommunicator(Communicator):
         return [value, *map(self._unpacked, sent)]
 
     def broadcast_object(self, value: Any) -> Any:
-        """Return the first rank's value, on every rank; what the others give is not sent.
-
-        Raises
-        ------
-        RankLostError
-            If another rank is gone.
-        """
+        """Return the first rank's value, on every rank; what the others give is not sent."""
         torch = self._torch
         own = self._packed(value) if self.rank == 0 else torch.empty(0, dtype=torch.uint8)
         length = torch.tensor([len(own)])
@@ -102,13 +82,7 @@ class TorchCommunicator(Communicator):
         return value if self.rank == 0 else self._unpacked(sent)
 
     def all_reduce_any(self, *flags: bool) -> Callable[[], list[bool]]:
-        """Begin to find out which flags are set on any rank; what is returned waits for the answer.
-
-        Raises
-        ------
-        RankLostError
-            If another rank is gone.
-        """
+        """Begin to find out which flags are set on any rank; what is returned waits for the answer."""
         asked = self._torch.tensor(flags, dtype=self._torch.uint8)
         most = self._distributed.ReduceOp.MAX
         work = begin(lambda: self._distributed.all_reduce(asked, most, self._group, async_op=True))
@@ -120,13 +94,7 @@ class TorchCommunicator(Communicator):
         return answer
 
     def barrier(self) -> None:
-        """Return once every rank has called it.
-
-        Raises
-        ------
-        RankLostError
-            If another rank is gone.
-        """
+        """Return once every rank has called it."""
         self._wait(lambda: self._distributed.all_reduce(self._torch.zeros(1), group=self._group, async_op=True))
 
     def monitored(self, work: Any, *, on_gpu: bool = False) -> Any:
@@ -134,13 +102,7 @@ class TorchCommunicator(Communicator):
         return work if self._deadlocks is None else self._deadlocks.monitored(work, on_gpu=on_gpu)
 
     def new_group(self) -> TorchCommunicator:
-        """Return another communicator of the same ranks, for calls of another thread meanwhile; a collective call.
-
-        Raises
-        ------
-        RankLostError
-            If another rank is gone.
-        """
+        """Return another communicator of the same ranks, for calls of another thread meanwhile; a collective call."""
         group = begin(lambda: self._distributed.new_group(backend="gloo", timeout=COLLECTIVE_TIMEOUT))
         return TorchCommunicator(self.rank, self.size, self._secret, group=group)
 

@@ -17,7 +17,6 @@ def measured(job: TrialJob, ranks: Ranks, report: Take) -> AbstractContextManage
 
     Parameters
     ----------
-    job : TrialJob
     ranks : Ranks
         Its place. All but the first leave their samples in their folders, where the first one finds them, and the
         master what comes after its end.

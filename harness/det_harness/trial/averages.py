@@ -17,7 +17,6 @@ def averaged(batches: list[int], own: Columns, communicator: Communicator) -> Ro
         Those that this rank has rows of: a loop of the user's own may report on some ranks only.
     own : dict
         Of each metric a number, or None, for each of the batches.
-    communicator : Communicator
     """
     ranks: list[Rows] = communicator.all_gather_object((batches, own))
     every = batches

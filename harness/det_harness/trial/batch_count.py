@@ -12,10 +12,6 @@ class BatchCount:
 
     A batch that is being trained counts where code of the user's runs for it: what is logged there belongs to it, as
     the metrics that the code returns do.
-
-    Parameters
-    ----------
-    schedule : Schedule
     """
 
     def __init__(self, schedule: Schedule) -> None:

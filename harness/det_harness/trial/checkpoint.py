@@ -53,8 +53,6 @@ class TrialCheckpoints:
 
     Parameters
     ----------
-    storage : CheckpointStorage
-    owner : CheckpointOwner
     reporter : Reporter
         Told of every checkpoint once it exists.
     resume : CheckpointManifest, optional

@@ -28,7 +28,6 @@ class LossWatch(PassingReporter):
 
     Parameters
     ----------
-    reporter : Reporter
     environment : TrialEnvironment
         Its configuration says whether a trial ends with such a loss.
     """

@@ -64,13 +64,7 @@ class TrainingPort(Protocol):
 
 
 class Driver:
-    """Asks the schedule, has the framework do what it says, and tells the schedule what was done.
-
-    Parameters
-    ----------
-    services : Services
-    port : TrainingPort
-    """
+    """Asks the schedule, has the framework do what it says, and tells the schedule what was done."""
 
     def __init__(self, services: Services, port: TrainingPort) -> None:
         self._services = services

@@ -38,12 +38,7 @@ def numbers_of(metrics: Mapping[str, Any]) -> list[str]:
 
 
 def check_names(names: Collection[str], batch: int | None, owner: str = "The code", verb: str = "return") -> None:
-    """Refuse metrics of one batch that a report of it cannot have: too many, or names that are no text.
-
-    Raises
-    ------
-    TrialDefinitionError
-    """
+    """Refuse metrics of one batch that a report of it cannot have: too many, or names that are no text."""
     place = "" if batch is None else f" for batch {batch}"
     wrong = next((name for name in names if not isinstance(name, str)), None)
     if wrong is not None:
@@ -59,12 +54,7 @@ def check_names(names: Collection[str], batch: int | None, owner: str = "The cod
 
 
 def refuse_long_names(names: Collection[str], batch: int) -> None:
-    """Refuse metrics whose names together are longer than a report of them can be.
-
-    Raises
-    ------
-    TrialDefinitionError
-    """
+    """Refuse metrics whose names together are longer than a report of them can be."""
     length = sum(map(len, names))
     if length > LONGEST_NAMES:
         longest = max(names, key=len)

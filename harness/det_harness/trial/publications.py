@@ -30,7 +30,6 @@ class Publications:
     ----------
     directory : Path
         The run's own folder, ``runs/<run_id>``.
-    run_id : str
     checkpoints : str
         Address of the checkpoints.
     options : dict, optional

@@ -86,11 +86,8 @@ class SpoolReporter:
 
     Parameters
     ----------
-    connection : Connection
-    spool : Spool
     metric : str or None
         The searcher's metric.
-    smaller_is_better : bool
     interval : float
         Seconds between two batches of training metrics, at least; a master with many runs asks for more.
     on_checkpoint : callable, optional

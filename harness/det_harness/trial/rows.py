@@ -12,13 +12,7 @@ Columns = dict[str, list[float | None]]
 
 
 class TrainingRows:
-    """Rows of training metrics, all of the same names.
-
-    Attributes
-    ----------
-    batches : list of int
-    columns : dict
-    """
+    """Rows of training metrics, all of the same names."""
 
     def __init__(self) -> None:
         self.batches: list[int] = []

@@ -74,7 +74,6 @@ class Schedule:
 
     Parameters
     ----------
-    periods : Periods
     progress : Progress, optional
         Where to continue, from a checkpoint.
 

@@ -139,11 +139,8 @@ class Services:
 
     Attributes
     ----------
-    environment : TrialEnvironment
     schedule : Schedule
         The pure state machine; the controller tells it what happened and does what it says.
-    reporter : Reporter
-    checkpoints : Checkpoints
     stop_requested : callable
         True once the master, a signal or Ctrl-C asks for an early end: the controller passes it to
         ``schedule.request_stop()`` at the next batch.

@@ -28,8 +28,6 @@ def dump(
 
     Parameters
     ----------
-    folder : Path
-    name : str
     value
     title : callable
         Says for the keys that lead to a part of the value what the user calls it, as the beginning of a sentence.
@@ -93,7 +91,6 @@ class _Writer:
 
     Attributes
     ----------
-    arrays, objects : list
     paths : list of tuple
         The keys that lead to each of the objects.
     """

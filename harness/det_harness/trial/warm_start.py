@@ -17,12 +17,7 @@ logger = logging.getLogger("det_harness")
 
 @dataclass(frozen=True)
 class WarmStart:
-    """The checkpoint of another trial; its place in the data is not taken over, its optimizers if the source says so.
-
-    Attributes
-    ----------
-    source : WarmStartSource
-    """
+    """The checkpoint of another trial: its weights are taken over, and its optimizers if the source says so."""
 
     source: WarmStartSource
 

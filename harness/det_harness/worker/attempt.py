@@ -93,12 +93,7 @@ _RARELY_THE_USERS = (
 
 
 class TrialRun:
-    """One attempt at a trial, from unpacking to the last report.
-
-    Parameters
-    ----------
-    job : TrialJob
-    """
+    """One attempt at a trial, from unpacking to the last report."""
 
     def __init__(self, job: TrialJob) -> None:
         self._job = job

@@ -34,7 +34,6 @@ class MasterConnection:
         The master's address.
     token : str
         The run's bearer token.
-    run_id : str
     home : str
         The master's folder, where the address of the next one is found when this one is gone; empty if it is not here.
     """

@@ -28,11 +28,6 @@ class EstimatorCheckpoints:
 
     Parameters
     ----------
-    definition : Definition
-    services : Services
-    ranks : Ranks
-    model : ModelFiles
-    exports : Exports
     events : Events or None
         None where the trial has no folder for them.
 

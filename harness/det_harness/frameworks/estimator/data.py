@@ -39,7 +39,6 @@ class Input:
     function : callable
     what : str
         What to call it in messages.
-    context : EstimatorContext
     arguments : dict
         What it may ask for by name: ``mode``, ``params``, ``config``.
     """
@@ -106,7 +105,6 @@ class TrainingData:
 
     Parameters
     ----------
-    source : Input
     folder : Path or None
         A checkpoint to continue from.
     batch : int

@@ -28,7 +28,6 @@ class Definition:
     ----------
     name : str
         What to call it in messages.
-    context : EstimatorContext
     estimator : tf.estimator.Estimator
     train_spec : tf.estimator.TrainSpec
     eval_spec : tf.estimator.EvalSpec

@@ -21,9 +21,6 @@ class Evaluations:
 
     Parameters
     ----------
-    definition : Definition
-    services : Services
-    ranks : Ranks
     exports : Exports
         They see each evaluation, on the first rank.
     is_last : callable
@@ -65,7 +62,6 @@ class Evaluations:
         estimator : tf.estimator.Estimator
         prefix : str
             The files of the variables.
-        source : Input
         """
         spec, most = self._definition.eval_spec, self._services.validation_batches
         steps = most if spec.steps is None else min(spec.steps, most or spec.steps)

@@ -24,7 +24,6 @@ class Exports:
     Parameters
     ----------
     exporters : sequence of tf.estimator.Exporter
-    model_dir : Path
     """
 
     def __init__(self, exporters: Sequence[Any], model_dir: Path) -> None:

@@ -63,7 +63,6 @@ class TrainingHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # Tensor
 
     Parameters
     ----------
-    training : Training
     spec : tf.estimator.EstimatorSpec
         What the user's ``model_fn`` has returned.
     done : int

@@ -19,11 +19,6 @@ _MODEL, _GRAPH, _INDEX = "model.ckpt", "graph.pbtxt", "checkpoint"
 class ModelFiles:
     """The folder that an estimator has as its ``model_dir``, this rank's own; the variables are those of the first.
 
-    Parameters
-    ----------
-    folder : Path
-    ranks : Ranks
-
     Attributes
     ----------
     written : int

@@ -35,7 +35,6 @@ def replace_random_operations(graph: Any, batch: BatchNumber, seed: int) -> None
     ----------
     graph : tf.Graph
         It is the default one, and not final yet.
-    batch : BatchNumber
     seed : int
         The trial's, the same in each run.
     """

@@ -24,13 +24,8 @@ _OWN = "own_variables"
 class Ranks:
     """The ranks of a trial, or the one that there is: then nothing here costs anything.
 
-    Parameters
-    ----------
-    communicator : Communicator
-
     Attributes
     ----------
-    several : bool
     first : bool
         Whether this is the first, which reports, exports and writes checkpoints.
     """
@@ -82,10 +77,6 @@ class Variables:
     """The variables of a training's graph, over the ranks: made in the graph, before it is final.
 
     What is trained is the same on all. What is not (moving means, say) is each rank's own.
-
-    Parameters
-    ----------
-    ranks : Ranks
     """
 
     def __init__(self, ranks: Ranks) -> None:
@@ -141,7 +132,6 @@ class EvaluationHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # Tens
 
     Parameters
     ----------
-    ranks : Ranks
     gather : callable
         Called then: what reducers have is gathered.
     """

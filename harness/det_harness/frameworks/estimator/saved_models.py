@@ -25,7 +25,6 @@ def export(estimator: Any, serving: Mapping[str, Callable[..., Any]], prefix: st
     serving : mapping
     prefix : str
         The files of the estimator's variables.
-    folder : Path
     """
     found = {}
     for name, function in serving.items():

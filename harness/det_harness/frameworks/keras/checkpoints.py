@@ -31,16 +31,7 @@ _GRADIENTS = "gradients"
 
 
 class KerasCheckpoints:
-    """Saves and restores one trial.
-
-    Parameters
-    ----------
-    services : Services
-    call : FitCall
-    feed : Feed
-    validation_feed : ValidationFeed
-    gradients : Gradients
-    """
+    """Saves and restores one trial."""
 
     def __init__(
         self, services: Services, call: FitCall, feed: Feed, validation_feed: ValidationFeed, gradients: Gradients

@@ -19,13 +19,7 @@ _VALIDATION = "val_"
 
 
 class Comparison:
-    """Looks at the first metrics of a training, and names the one to compare by where nobody has.
-
-    Parameters
-    ----------
-    call : FitCall
-    services : Services
-    """
+    """Looks at the first metrics of a training, and names the one to compare by where nobody has."""
 
     def __init__(self, call: FitCall, services: Services) -> None:
         self._call = call

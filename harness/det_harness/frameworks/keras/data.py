@@ -39,7 +39,6 @@ def make_feed(call: FitCall, environment: TrialEnvironment, lengths: EpochLength
 
     Parameters
     ----------
-    call : FitCall
     environment : TrialEnvironment
         Its trial seed orders the data, its batch size cuts them, and each of its ranks has a share of every batch.
     lengths : EpochLengths

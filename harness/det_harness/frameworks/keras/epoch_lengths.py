@@ -20,7 +20,6 @@ class EpochLengths:
     ----------
     steps : int
         Batches of the present epoch.
-    follow : bool
     as_first : bool
         Whether all epochs are as long as the first because the data have said that; others are told once.
 

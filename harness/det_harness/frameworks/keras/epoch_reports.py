@@ -50,7 +50,6 @@ class EpochReports:
 
     Parameters
     ----------
-    controller : Training
     history : keras.callbacks.History
         The one among the callbacks.
     """

@@ -25,7 +25,6 @@ class Gradients:
 
     Parameters
     ----------
-    wire : Wire
     frequency : int
         Batches of one step (``optimizations.aggregation_frequency``).
     average : bool

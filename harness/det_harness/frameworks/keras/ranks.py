@@ -22,16 +22,7 @@ Columns = Mapping[str, Sequence[float | None]]
 
 
 class Ranks:
-    """The ranks of a trial, or the one that there is: then nothing here costs anything.
-
-    Parameters
-    ----------
-    communicator : Communicator
-
-    Attributes
-    ----------
-    several : bool
-    """
+    """The ranks of a trial, or the one that there is: then nothing here costs anything."""
 
     def __init__(self, communicator: Communicator) -> None:
         self.several = communicator.size > 1

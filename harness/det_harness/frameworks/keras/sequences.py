@@ -97,9 +97,6 @@ class SequenceBatches(Batches):
 
     Parameters
     ----------
-    source : DataSource
-    shuffle : bool
-    seed : int
     in_turn : bool
         Draw order and items from the stream of the source, one after another, as plain Keras.
     joins : bool
@@ -322,7 +319,6 @@ class View(tf.keras.utils.Sequence):  # type: ignore[misc]  # TensorFlow has no 
 
     Parameters
     ----------
-    batches : Batches
     lengths : EpochLengths
         Of the training; where a fixed one is longer than the data, they start over.
     threads : int

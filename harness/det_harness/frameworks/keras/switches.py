@@ -13,12 +13,7 @@ from det_native.schema.environment import TrialEnvironment
 
 
 def refuse_in_graph_mode(environment: TrialEnvironment) -> None:
-    """Refuse what a trial cannot have that has switched eager execution off.
-
-    Raises
-    ------
-    UnsupportedFeatureError
-    """
+    """Refuse what a trial cannot have that has switched eager execution off."""
     optimizations = environment.config.get("optimizations") or {}
     asked = {
         f"resources.slots_per_trial: {environment.ranks.size}": environment.ranks.size > 1,

@@ -43,7 +43,6 @@ class TrainingStep:
     ----------
     model : tf.keras.Model
         Compiled.
-    gradients : Gradients
     batch_size : int
         Rows of a full batch of this rank.
     steps : int
@@ -52,10 +51,6 @@ class TrainingStep:
         Batches that were made before.
     idle_last : bool
         Whether this rank has nothing of its own in the last batch of an epoch: what it is given there counts nothing.
-
-    Attributes
-    ----------
-    idle_last : bool
     """
 
     def __init__(

@@ -37,8 +37,6 @@ class ValidationFeed:
 
     Parameters
     ----------
-    call : FitCall
-    environment : TrialEnvironment
     most : int, optional
         Batches of one validation at most.
 

@@ -64,7 +64,6 @@ class HorovodWire(Wire):
 
     Parameters
     ----------
-    size : int
     compress : bool
         Whether numbers travel in half precision (``optimizations.gradient_compression``).
     """
@@ -100,7 +99,6 @@ class RingWire(Wire):
 
     Parameters
     ----------
-    communicator : RingCommunicator
     compress : bool
         Whether numbers travel in half precision (``optimizations.gradient_compression``).
     """

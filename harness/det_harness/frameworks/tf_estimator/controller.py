@@ -44,7 +44,6 @@ class RolesController:
 
     Parameters
     ----------
-    call : UnchangedCall
     services : Services
         Reports and checkpoints.
     """

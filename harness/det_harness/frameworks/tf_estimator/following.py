@@ -35,9 +35,6 @@ class Follower:
 
     Parameters
     ----------
-    call : UnchangedCall
-    services : Services
-    place : InRole
     folder : Path
         That of the estimator.
     """

@@ -27,10 +27,8 @@ class InRole(OneProcess):
 
     Attributes
     ----------
-    role : Role
     ranks : sequence of Role
         Those of all processes, by rank.
-    exchange : Exchange
     machine, machines : int
         Which of the trial's machines this process is on; the first process is on machine 0.
     """

@@ -41,7 +41,6 @@ class StepHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # TensorFlow
 
     Parameters
     ----------
-    observer : Observer
     most : int or None
         Steps of the training.
 

@@ -32,12 +32,7 @@ def marked(folder: Path) -> Iterator[str]:
 
 
 def check_shared(folder: Path, mark: str, role: Role) -> None:
-    """See that a role on another machine than the first process finds its mark, if the role needs the folder.
-
-    Raises
-    ------
-    UnsupportedFeatureError
-    """
+    """See that a role on another machine than the first process finds its mark, if the role needs the folder."""
     if role.name not in ("ps", "evaluator"):
         return
 

@@ -52,7 +52,6 @@ def put_back(models: Sequence[torch.nn.Module], state: Mapping[str, Any], as_wra
 
     Parameters
     ----------
-    models : sequence of modules
     state : mapping
         What was collected.
     as_wrapped : AsWrapped, optional
@@ -77,7 +76,6 @@ def groups_to_be(
 
     Parameters
     ----------
-    optimizer : torch.optim.Optimizer
     number : int
         Its place among the wrapped ones.
     state : mapping
@@ -106,10 +104,8 @@ def regroup(
 
     Parameters
     ----------
-    optimizers : sequence of optimizers
     state : mapping
         What was collected, and the states of the optimizers.
-    models : sequence of modules
     as_wrapped : AsWrapped, optional
         See :func:`groups_to_be`.
     """

@@ -39,9 +39,6 @@ class TorchCheckpoints:
 
     Parameters
     ----------
-    services : Services
-    context : PyTorchTrialContext
-    hooks : CallbackHooks
     reduction : Reduction
         The training reducers.
     """
@@ -120,7 +117,6 @@ class TorchCheckpoints:
         ----------
         metrics : mapping
             Of the state with the digest `validated`; another one has none.
-        validated : bytes or None
         """
         before, self._digest_at_end = self._digest_at_end, None
         ended = self._schedule.over and self._communicator.rank == 0

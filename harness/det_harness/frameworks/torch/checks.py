@@ -120,14 +120,8 @@ def check_evaluation(name: str, loader: DataLoader, trial: PyTorchTrial, metric:
     ----------
     name : str
         Of the user's class.
-    loader : DataLoader
-    trial : PyTorchTrial
     metric : str or None
         The searcher's, if it has to come out of the evaluation method.
-
-    Raises
-    ------
-    TrialDefinitionError
     """
     if len_of(loader) == 0:
         raise TrialDefinitionError(

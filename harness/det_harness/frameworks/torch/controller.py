@@ -24,7 +24,6 @@ class PyTorchTrialController:
     ----------
     trial_class : type
         The user's class.
-    services : Services
     """
 
     def __init__(self, trial_class: type[PyTorchTrial], services: Services) -> None:
@@ -52,7 +51,6 @@ class NativeTorchController(PyTorchTrialController):
     ----------
     call : TorchCall
         The user's objects, loaders and functions.
-    services : Services
     """
 
     def __init__(self, call: TorchCall, services: Services) -> None:

@@ -78,11 +78,6 @@ class Definition(Protocol):
 class TrialClass(Definition):
     """A subclass of :class:`PyTorchTrial`.
 
-    Parameters
-    ----------
-    trial_class : type
-    services : Services
-
     Raises
     ------
     TrialDefinitionError

@@ -65,13 +65,8 @@ class Evaluation:
 
     Parameters
     ----------
-    trial : PyTorchTrial
-    context : PyTorchTrialContext
-    loader : DataLoader
-    services : Services
     reduction : Reduction
         The custom reducers that are used for validation.
-    wording : Wording
     as_in_torch : bool
         Draw the order of batches on one slot where the loader itself would.
     """

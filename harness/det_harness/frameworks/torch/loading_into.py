@@ -62,7 +62,6 @@ def load_into_objects(target: Any, optimizer: Any, directory: Path) -> None:
         In the order in which the experiment has wrapped them.
     optimizer : torch.optim.Optimizer, or list or dict of them, optional
         Likewise.
-    directory : Path
 
     Raises
     ------

@@ -33,11 +33,6 @@ class TorchLoopController(LoopController):
 
     On several slots they meet once a batch: when the body begins to train on it, or is done with it. So nobody waits
     for the gradients of a slot that has left: if one has, all end after the same batch.
-
-    Parameters
-    ----------
-    call : TorchCall
-    services : Services
     """
 
     def __init__(self, call: TorchCall, services: Services) -> None:

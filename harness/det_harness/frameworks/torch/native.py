@@ -36,7 +36,6 @@ class CapturedCall(Definition):
     ----------
     call : TorchCall
         The user's objects, loaders and functions.
-    services : Services
 
     Attributes
     ----------

@@ -38,15 +38,8 @@ class RanksInStep:
 
     Parameters
     ----------
-    context : PyTorchTrialContext
-    communicator : Communicator
-    gradients : Gradients
     stop_requested : callable
         Whether the master or a signal asks for an early end.
-
-    Attributes
-    ----------
-    several : bool
     """
 
     def __init__(

@@ -30,7 +30,6 @@ class TrainingRecorder:
 
     Parameters
     ----------
-    reporter : Reporter
     owner : str
         What returns the metrics, for messages.
     average : callable, optional

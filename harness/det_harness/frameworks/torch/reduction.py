@@ -34,14 +34,7 @@ class _Part:
 
 
 class Reduction:
-    """The reducers of one kind of workload.
-
-    Parameters
-    ----------
-    reducers : sequence of WrappedReducer
-    communicator : Communicator
-    workload : {"training", "validation"}
-    """
+    """The reducers of one kind of workload."""
 
     def __init__(
         self, reducers: Iterable[WrappedReducer], communicator: Communicator, workload: str = "training"

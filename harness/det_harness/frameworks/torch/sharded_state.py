@@ -46,12 +46,7 @@ def take_out(state: dict[str, Any]) -> tuple[dict[str, Any], dict[str, torch.Ten
 
 
 class ShardWriter:
-    """Writes what this slot has of sharded tensors into checkpoints, from a copy, so that training goes on meanwhile.
-
-    Parameters
-    ----------
-    communicator : Communicator
-    """
+    """Writes what this slot has of sharded tensors into checkpoints, from a copy: training goes on meanwhile."""
 
     def __init__(self, communicator: Communicator) -> None:
         self._communicator = communicator
@@ -201,7 +196,6 @@ def fit(state: dict[str, Any], context: PyTorchTrialContext) -> None:
     ----------
     state : dict
         The same on all slots.
-    context : PyTorchTrialContext
     """
     if mesh_of(context.models) is None:
         return

@@ -25,7 +25,6 @@ class StepWatch:
 
     Parameters
     ----------
-    context : PyTorchTrialContext
     trainer : str
         What trains, for messages: ``Digits.train_batch()``.
     frequency : int

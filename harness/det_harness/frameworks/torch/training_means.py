@@ -26,8 +26,6 @@ class TrainingMeans(PassingReporter):
 
     Parameters
     ----------
-    reporter : Reporter
-    communicator : Communicator
     call : TorchCall
         The call that trains.
     compared_by : callable

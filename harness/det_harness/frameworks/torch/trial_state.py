@@ -76,8 +76,6 @@ def collect(
 
     Parameters
     ----------
-    context : PyTorchTrialContext
-    callbacks : mapping
     reducers : list
         What the custom reducers have gathered in a training workload that is under way.
     """
@@ -100,7 +98,6 @@ def save(
 
     Parameters
     ----------
-    folder : Path
     state : dict
         From :func:`collect`, and whatever callbacks have put in.
     schedule : dict
@@ -138,7 +135,6 @@ def save_own(folder: Path, state: dict[str, Any]) -> None:
 
     Parameters
     ----------
-    folder : Path
     state : dict
         From :func:`collect`, and whatever callbacks have put in.
     """

@@ -37,7 +37,6 @@ class GraphFeed(Feed):
 
     Parameters
     ----------
-    call : FitCall
     environment : TrialEnvironment
         Its trial seed orders the data, its batch size cuts them.
     steps : int
@@ -113,8 +112,6 @@ class GraphValidationFeed:
 
     Parameters
     ----------
-    call : FitCall
-    environment : TrialEnvironment
     most : int, optional
         Batches of one validation at most.
 

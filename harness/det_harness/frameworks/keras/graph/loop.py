@@ -47,12 +47,10 @@ class GraphLoop:
     Attributes
     ----------
     model : tf.keras.Model
-    callbacks : GraphCallbacks
     batches : iterator
         The training data, from where the run begins.
     steps : int
         Batches of an epoch.
-    loss : RunningLoss
     class_weight : dict or None
     validate : callable
         Takes the number of an epoch, from 0, and returns the metrics of its validation, none where none is due.

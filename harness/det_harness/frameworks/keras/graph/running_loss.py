@@ -12,12 +12,7 @@ from det_native.keras.generations.keras2 import metrics_of
 
 
 class RunningLoss:
-    """The mean of the loss over the rows of an epoch so far: such a model gives that of each batch.
-
-    Attributes
-    ----------
-    total, rows : float
-    """
+    """The mean of the loss over the rows of an epoch so far: such a model gives that of each batch."""
 
     def __init__(self) -> None:
         self.total = self.rows = 0.0

@@ -11,12 +11,7 @@ from det_native.schema.environment import TrialEnvironment
 
 
 def refuse(environment: TrialEnvironment) -> None:
-    """Refuse what a configuration asks for and Keras 3 has not.
-
-    Raises
-    ------
-    UnsupportedFeatureError
-    """
+    """Refuse what a configuration asks for and Keras 3 has not."""
     if (slots := max(environment.slots, environment.ranks.size)) > 1 and BACKEND != "tensorflow":
         reason = get_framework("keras").one_slot or f"{TITLE} trains on one slot; on several train it on TensorFlow"
         raise UnsupportedFeatureError(f"resources.slots_per_trial: {slots} is refused: {reason}.")
@@ -29,12 +24,7 @@ def refuse(environment: TrialEnvironment) -> None:
 
 
 def check_step(model: Any, steps: int) -> None:
-    """Refuse ``steps_per_execution`` by which an epoch does not come out even: Keras 3 would read into the next one.
-
-    Raises
-    ------
-    UnsupportedFeatureError
-    """
+    """Refuse ``steps_per_execution`` by which an epoch does not come out even: Keras 3 would read into the next one."""
     several = int(model.steps_per_execution or 1)
     if several > 1 and steps % several:
         raise UnsupportedFeatureError(

@@ -35,11 +35,6 @@ class EpochsController(LoopController):
     for them. A loop that is left ends in order: the epoch in which that happened counts if the body has used it.
 
     On several slots they meet once an epoch, at its end. If one has left the loop, all end there.
-
-    Parameters
-    ----------
-    call : EpochsCall
-    services : Services
     """
 
     def __init__(self, call: EpochsCall, services: Services) -> None:

@@ -29,11 +29,6 @@ _BY_ITSELF = "A loop over context.epochs() loads, trains and evaluates by itself
 class CapturedLoop(Definition, Validation):
     """A loop over ``context.epochs()``: what the user has built in the program.
 
-    Parameters
-    ----------
-    call : EpochsCall
-    services : Services
-
     Attributes
     ----------
     quick : bool

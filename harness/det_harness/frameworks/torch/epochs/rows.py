@@ -36,7 +36,6 @@ class EpochRows:
 
     Parameters
     ----------
-    reporter : Reporter
     loading : Loading
         Counts the batches that its loaders give.
     length : int
@@ -45,10 +44,6 @@ class EpochRows:
         By which trials are compared, where the configuration names it.
     average : callable, optional
         Takes batches and columns of numbers, and makes these the means over all ranks, which report together.
-
-    Attributes
-    ----------
-    epoch_length : int
     """
 
     def __init__(

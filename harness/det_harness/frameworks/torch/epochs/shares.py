@@ -33,11 +33,6 @@ class Shares:
 
     The first slot loads with the random numbers that a loop on one slot has there, the others with copies of them; what
     else their loops draw is their own.
-
-    Parameters
-    ----------
-    context : PyTorchRunContext
-    communicator : Communicator
     """
 
     def __init__(self, context: PyTorchRunContext, communicator: Communicator) -> None:
@@ -108,7 +103,6 @@ class ShareOfBatches:
     Parameters
     ----------
     batches : iterable of sequences
-    rank, size : int
 
     Attributes
     ----------
@@ -141,7 +135,6 @@ class ShareOfDataset:
     Parameters
     ----------
     whole : dataset
-    length : int
     """
 
     def __init__(self, whole: Any, length: int) -> None:

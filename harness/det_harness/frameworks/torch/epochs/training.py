@@ -16,11 +16,6 @@ from det_native.pytorch.epochs_call import EpochsCall
 class EpochsTraining(TorchTraining):
     """See ``TorchTraining``; it has no batches of its own.
 
-    Parameters
-    ----------
-    definition : CapturedLoop
-    call : EpochsCall
-
     Attributes
     ----------
     loop : CapturedLoop

@@ -14,7 +14,6 @@ def gradients_of(communicator: Communicator, config: dict[str, Any], owner: str 
 
     Parameters
     ----------
-    communicator : Communicator
     config : dict
         The experiment configuration; ``optimizations.gradient_compression`` and ``distributed`` are used.
     owner : str

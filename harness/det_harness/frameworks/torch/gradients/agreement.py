@@ -44,7 +44,6 @@ class Agreement:
     ----------
     size : int
         Ranks.
-    line : Line
     flags : int
         How many flags each rank brings.
 
@@ -73,8 +72,6 @@ class Agreement:
         ----------
         doing : Doing
             What this rank is about to do.
-        flags : sequence of bool, optional
-        value : float
 
         Returns
         -------

@@ -37,7 +37,6 @@ class Bucket:
     ----------
     number : int
         Its place among the buckets of the optimizer.
-    slots : sequence of Slot
     extra : int
         Numbers that are exchanged with the gradients, see `extra`.
     wire : Wire

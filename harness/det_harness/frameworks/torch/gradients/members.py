@@ -28,7 +28,6 @@ class MemberGradients:
         Ranks.
     before : sequence of MemberGradients
         The others.
-    wire : Wire
     compress : bool
         Exchange float32 and float64 as float16.
     hook_of : callable
@@ -41,7 +40,6 @@ class MemberGradients:
         Whether a backward has added to a gradient of this rank, and the ranks have not met since.
     passes : int
         Passes since the last exchange, the same on every rank.
-    backward_passes : int
     """
 
     def __init__(

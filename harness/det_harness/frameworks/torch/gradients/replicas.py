@@ -25,8 +25,6 @@ def check_alike(
     ----------
     maker : str
         What made them, for the message.
-    models, optimizers : sequence
-    communicator : Communicator
 
     Raises
     ------
@@ -71,11 +69,6 @@ class Buffers:
     """The buffers of the models (running means and the like), which are those of the first rank at every batch.
 
     As with torch's ``DistributedDataParallel``, what the first rank has gathered is what counts.
-
-    Parameters
-    ----------
-    models : iterable of modules
-    communicator : Communicator
     """
 
     def __init__(self, models: Iterable[torch.nn.Module], communicator: Communicator) -> None:

@@ -33,7 +33,6 @@ class ShardedGradients(Gradients):
 
     Parameters
     ----------
-    communicator : Communicator
     owner : str
         Name of the user's class, for messages.
     layers : sequence of str
@@ -127,12 +126,7 @@ class ShardedGradients(Gradients):
             getattr(module, _SUMS)(True)
 
     def watch(self, optimizer: torch.optim.Optimizer, backward_passes: int) -> None:
-        """Refuse an optimizer over parameters that the model no longer has.
-
-        Raises
-        ------
-        ArgumentError
-        """
+        """Refuse an optimizer over parameters that the model no longer has."""
         if any(not hasattr(one, "full_tensor") for group in optimizer.param_groups for one in group["params"]):
             raise ArgumentError(
                 f"wrap_optimizer() was given a {type(optimizer).__name__} over parameters that are not sharded: with "
@@ -141,12 +135,7 @@ class ShardedGradients(Gradients):
             )
 
     def start(self) -> None:
-        """Refuse names of layers that no model has.
-
-        Raises
-        ------
-        TrialDefinitionError
-        """
+        """Refuse names of layers that no model has."""
         unknown = [name for name in self._layers if name not in self._seen]
         if unknown:
             raise TrialDefinitionError(
@@ -163,7 +152,6 @@ def layers_of(model: nn.Module, names: list[str]) -> list[nn.Module]:
 
     Parameters
     ----------
-    model : nn.Module
     names : list of str
         Names of their classes. Without any, the entries of lists and sequences of modules count that have over a
         million elements, and no parameter in common with the rest of the model.

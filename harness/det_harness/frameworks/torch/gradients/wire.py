@@ -57,12 +57,7 @@ class Wire(Protocol):
 
 
 class GroupWire(Wire):
-    """``torch.distributed``: a line is a process group of its own.
-
-    Parameters
-    ----------
-    communicator : Communicator
-    """
+    """``torch.distributed``: a line is a process group of its own."""
 
     def __init__(self, communicator: Communicator) -> None:
         self._communicator = communicator
