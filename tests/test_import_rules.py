@@ -166,6 +166,7 @@ ALLOWED_IN_CALLS: dict[str, set[str]] = {
     "det_native.master": {"det_native.notebook_runs.folders", "det_native.notebook_runs.start"},
     "det_native.client": {
         "det_native.notebook_runs",
+        "det_harness.frameworks.base",
         "det_harness.program.load",
         "det_harness.local.bundle",
         "det_native.storage",

@@ -63,14 +63,14 @@ class Checkpoint(CheckpointFacts):
         CheckpointError
             If the checkpoint is damaged, or its framework cannot save the model.
         """
-        from det_harness.program.load import loadable_path
+        from det_harness.frameworks.base import harness_of
 
         try:
             files = checkpoint_folder.cached(self._known.manifest, self._fetch)
             made = files.with_name("made")
             made.mkdir(exist_ok=True)
             load = partial(self._source.load, self._known, files)
-            return loadable_path(self._known.manifest.framework, files, load, made)
+            return harness_of(self._known.manifest.framework).loadable_path(files, load, made)
         except OSError as error:
             raise _not_cached(error) from error
 

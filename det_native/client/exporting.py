@@ -31,11 +31,12 @@ def export(
         Returns the model, and leaves the files of the checkpoint in a folder that it is given.
     path, format, example_inputs
     """
-    from det_harness.program.load import export_formats, exported
+    from det_harness.frameworks.base import harness_of
 
     if not isinstance(path, str | os.PathLike):
         raise ArgumentError(f"export() takes the path of a file or folder, not {path!r}.")
-    formats = export_formats(framework)
+    harness = harness_of(framework)
+    formats = harness.export_formats
     if format not in formats:
         shown = ", ".join(repr(each) for each in formats)
         can = f"a checkpoint of {framework} can be exported as {shown}" if formats else "this framework has none"
@@ -49,7 +50,7 @@ def export(
         files.mkdir()
         made.mkdir()
         model = load(files)
-        written = exported(framework, model, files, made / target.name, format, {"example_inputs": example_inputs})
+        written = harness.export(model, files, made / target.name, format, {"example_inputs": example_inputs})
         try:
             shutil.move(written, target)
         except OSError as error:

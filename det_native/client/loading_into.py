@@ -144,10 +144,10 @@ def into_call(source: Source, experiment_id: int | str, checkpoint: rest.Checkpo
     CheckpointError
         If it is damaged, or does not fit.
     """
-    from det_harness.program.load import load_into
+    from det_harness.frameworks.base import harness_for
 
     with files_of(source, experiment_id, checkpoint) as folder:
-        return load_into(call, folder)
+        return harness_for(call).load_into(call, folder)
 
 
 def into_objects(
@@ -167,7 +167,7 @@ def into_objects(
     CheckpointError
         If it is damaged, or does not fit.
     """
-    from det_harness.program.load import load_into_objects
+    from det_harness.frameworks.base import harness_of
 
     environment = TrialEnvironment(
         config=detail.config,
@@ -177,7 +177,7 @@ def into_objects(
         trial_seed=source.trial(checkpoint.trial_id).seed,
     )
     with files_of(source, experiment_id, checkpoint) as folder:
-        load_into_objects(detail.framework, target, optimizer, folder, environment)
+        harness_of(detail.framework).load_into_objects(target, optimizer, folder, environment)
 
 
 def _instead(source: Source, experiment_id: int | str, checkpoint: rest.Checkpoint) -> str:

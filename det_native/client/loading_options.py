@@ -37,12 +37,12 @@ def loaded(checkpoint: rest.Checkpoint, folder: Path, load: Callable[[], Any], t
     tags, map_location
         See ``Checkpoint.load``.
     """
-    from det_harness.program.load import load_tagged, moved
+    from det_harness.frameworks.base import harness_of
 
-    framework = checkpoint.manifest.framework
+    harness = harness_of(checkpoint.manifest.framework)
     if tags is not None:
         if map_location is not None:
             raise ArgumentError("tags= is for SavedModels, map_location= for PyTorch: give one of them.")
-        return load_tagged(framework, folder, list(tags))
+        return harness.load_tagged(folder, list(tags))
     model = load()
-    return model if map_location is None else moved(framework, model, map_location)
+    return model if map_location is None else harness.moved(model, map_location)

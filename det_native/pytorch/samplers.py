@@ -44,6 +44,7 @@ class PlainOrder:
         None yields single indices.
     drop_last : bool
         Leave out an incomplete last batch.
+    shuffle : bool
     seed : int
         Seed of the trial; mixed with the epoch's number.
     """

@@ -179,23 +179,6 @@ def load_weights(payload: Any, directory: Path, environment: TrialEnvironment) -
     return harness_for(payload).load(payload, directory, environment)
 
 
-def load_into(call: Any, directory: Path) -> list[str]:
-    """Put what a training has made of the objects of a captured call into them; return what stays as it was."""
-    return harness_for(call).load_into(call, directory)
-
-
-def load_into_objects(
-    framework: str, target: Any, optimizer: Any, directory: Path, environment: TrialEnvironment
-) -> None:
-    """Put what a training has made of models and optimizers into other ones, or change nothing."""
-    harness_of(framework).load_into_objects(target, optimizer, directory, environment)
-
-
-def loadable_path(framework: str, directory: Path, load: Callable[[], Any], made: Path) -> Path:
-    """Return what the framework's own functions load the model of a checkpoint from; `made` is for what is written."""
-    return harness_of(framework).loadable_path(directory, load, made)
-
-
 def copy_checkpoint(checkpoint: Checkpoint, directory: Path) -> None:
     """Copy the files of a checkpoint of this machine's, verified, into an empty directory.
 
@@ -222,26 +205,6 @@ def verify_checkpoint(checkpoint: Checkpoint) -> None:
         If they are not; the message names the file.
     """
     CheckpointStorage(checkpoint.location.rpartition("/")[0]).verify(checkpoint.manifest)
-
-
-def moved(framework: str, loaded: Any, map_location: Any) -> Any:
-    """Return a loaded model on the device that ``map_location`` of ``torch.load()`` says."""
-    return harness_of(framework).moved(loaded, map_location)
-
-
-def load_tagged(framework: str, directory: Path, tags: Any) -> Any:
-    """Return the SavedModel of a checkpoint by tags of ``tf.saved_model.load()``."""
-    return harness_of(framework).load_tagged(directory, tags)
-
-
-def exported(framework: str, loaded: Any, directory: Path, target: Path, format: str, options: dict[str, Any]) -> Path:
-    """Write a loaded model in a format that other programs read; return the file or folder."""
-    return harness_of(framework).export(loaded, directory, target, format, options)
-
-
-def export_formats(framework: str) -> tuple[str, ...]:
-    """Return the formats that a framework's models can be exported in."""
-    return harness_of(framework).export_formats
 
 
 def delete_checkpoint(checkpoint: Checkpoint) -> None:

@@ -33,7 +33,7 @@ from det_harness.trial.driver import Driver, TrainingPort
 from det_harness.trial.lengths import epochs_in, in_whole_epochs
 from det_harness.trial.metrics import scalar
 from det_harness.trial.services import Outcome, Services
-from det_native.keras import old_arguments, precision
+from det_native.keras import precision
 from det_native.keras.caches.reading import damage_behind
 from det_native.keras.context import Interception
 from det_native.keras.data import Kind
@@ -65,9 +65,6 @@ class KerasController(TrainingPort):
         call.check(services.environment)
         if call.validation is None:
             services.reporter.no_validation()
-        warning = old_arguments.warning_of(getattr(call.model, "optimizer", None))
-        if warning is not None and not services.users_process:  # there the cell has shown it
-            services.reporter.warning(warning)
         self.ranks = ranks = Ranks(services.communicator)
         self.steps = ranks.most(call.steps_per_epoch(services.environment))
         schedule = services.schedule
