@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import logging
 import os
 import tempfile
 from collections.abc import Iterator
@@ -109,20 +108,12 @@ def models(run: LocalRun) -> list[dict[str, torch.Tensor]]:
 
 
 @pytest.mark.soak
-def test_compiled_training_ends_as_it_does_without(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, inductor: None
-) -> None:
-    caplog.set_level(logging.INFO, "det_harness")
+def test_compiled_training_ends_as_it_does_without(tmp_path: Path, inductor: None) -> None:
     plain, compiled = LocalRun(tmp_path / "plain"), LocalRun(tmp_path / "compiled", optimizations=COMPILED)
     plain.run(Plain)
     assert graphs() == 0
-    assert "torch_compile" not in caplog.text
     compiled.run(Plain)
     assert graphs() >= 2  # both models, one of which is of a class of torch's own
-    assert [record.message for record in caplog.records if "torch_compile" in record.message] == [
-        record.message for record in caplog.records if record.message.startswith("The first batch took ")
-    ]
-    assert caplog.text.count("The first batch took ") == 1
     for ours, theirs in zip(models(compiled), models(plain), strict=True):
         assert ours.keys() == theirs.keys()
         assert all(torch.allclose(ours[name], theirs[name], rtol=1e-3, atol=1e-4) for name in ours)

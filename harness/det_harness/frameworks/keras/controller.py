@@ -22,7 +22,6 @@ from det_harness.frameworks.keras.gradients import Gradients
 from det_harness.frameworks.keras.hooks import name_callback
 from det_harness.frameworks.keras.loop import TrainingCallbacks
 from det_harness.frameworks.keras.outside import snapshot_of
-from det_harness.frameworks.keras.randomness import RandomnessCheck
 from det_harness.frameworks.keras.ranks import Ranks
 from det_harness.frameworks.keras.shares import Share
 from det_harness.frameworks.keras.training_step import TrainingStep
@@ -72,7 +71,6 @@ class KerasController(TrainingPort):
         schedule.periods = in_whole_epochs(schedule.periods, services.environment, self.steps)
         self.lengths = EpochLengths(self.steps, follow=self._follows_data())
         self.feed = self._make_feed()
-        self._randomness = RandomnessCheck()
         self.validation_feed = self._make_validation_feed()
         self.driver = Driver(services, self)
         self.comparison = Comparison(call, services)
@@ -188,7 +186,6 @@ class KerasController(TrainingPort):
 
     def save(self) -> None:
         """Take a checkpoint of the present state."""
-        self._randomness.look(self.call.model)
         callbacks = self._callbacks
         metrics = self._validated_again() if callbacks.weights_changed() else None
         self.checkpoints.save(callbacks.callbacks, callbacks.logs, callbacks.hooks, metrics)

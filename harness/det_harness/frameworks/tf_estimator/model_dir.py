@@ -10,6 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from det_harness.frameworks.estimator.model_files import link_or_copy
 from det_harness.frameworks.estimator.saved_models import load_saved_model
 from det_native.errors import CheckpointCorruptError, CheckpointError, TrialDefinitionError
 from det_native.schema.outputs import TEMPORARY_MODEL_DIR
@@ -127,15 +128,6 @@ def load_export(checkpoint: Path) -> Any:
             "(checkpoint.download()) as the model_dir of an estimator."
         )
     return next(iter(found.values())) if len(found) == 1 else found
-
-
-def link_or_copy(source: str | Path, target: str | Path) -> str:
-    """Have a file in a second place."""
-    try:
-        os.link(source, target)
-    except OSError:  # on another disk, or a file system without links
-        shutil.copyfile(source, target)
-    return str(target)
 
 
 def _unfinished(folder: str, names: list[str]) -> list[str]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from time import monotonic
 from typing import Any
 
 import torch
@@ -15,8 +13,6 @@ import torch
 from det_native.errors import MissingDependencyError, TrialDefinitionError, UnsupportedFeatureError
 from det_native.pytorch.amp_models import autocasts
 from det_native.schema.torch_config import TorchCompile
-
-logger = logging.getLogger("det_harness")
 
 _FIELD = "optimizations.torch_compile"
 
@@ -36,7 +32,6 @@ class Compilation:
         optimizations = config.get("optimizations") or {}
         self._settings = TorchCompile.model_validate(optimizations.get("torch_compile") or False)
         self._owner = owner
-        self._timed = False
         self._limit: int | None = None
 
     def apply(self, models: Sequence[torch.nn.Module], device: torch.device) -> None:
@@ -101,24 +96,6 @@ class Compilation:
 
         call._torchdynamo_inline = compiled._torchdynamo_inline  # type: ignore[attr-defined]  # as part of another model
         model._compiled_call_impl = call
-
-    def around_training(self, train_batch: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a ``train_batch`` whose first call says how long it took."""
-        if not self._settings.enabled or self._timed:
-            return train_batch
-
-        def timed(batch: Any, epoch: int, index: int) -> Any:
-            if self._timed:
-                return train_batch(batch, epoch, index)
-            start = monotonic()
-            result = train_batch(batch, epoch, index)
-            self._timed = True
-            logger.info(
-                "The first batch took %.1f seconds, with compiling the models (%s).", monotonic() - start, _FIELD
-            )
-            return result
-
-        return timed
 
     @contextmanager
     def explained(self) -> Iterator[None]:

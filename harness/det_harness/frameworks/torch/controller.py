@@ -74,8 +74,7 @@ class _Loop:
     def _train(self, until: int) -> None:
         training = self._training
         training.definition.enter_training_mode(training.context)
-        train_batch = training.context.around_training(training.trial.train_batch)
-        self._train_batch = training.compilation.around_training(train_batch)
+        self._train_batch = training.context.around_training(training.trial.train_batch)
         try:
             while training.done < until and not training.schedule.stop_requested:
                 self._train_part(min(until, training.part_end()))
