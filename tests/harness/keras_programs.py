@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import signal
 import sys
@@ -13,47 +12,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from keras_support import Run, Session, digits, make_model
-
-
-class Noisy(tf.keras.utils.Sequence):
-    """Digits with noise from numpy's global generator, in an order drawn at the end of every epoch."""
-
-    def __init__(self) -> None:
-        self.order = np.arange(10)
-
-    def __len__(self) -> int:
-        return 10
-
-    def __getitem__(self, index: int) -> Any:
-        x, y, _, _ = digits()
-        rows = slice(self.order[index] * 64, (self.order[index] + 1) * 64)
-        return x[rows] + np.random.normal(scale=0.1, size=x[rows].shape), y[rows]
-
-    def on_epoch_end(self) -> None:
-        np.random.shuffle(self.order)
-
-
-class Tally(tf.keras.callbacks.Callback):
-    """State of every kind: numbers, arrays, containers, an object, a variable, random numbers, a lock."""
-
-    def __init__(self, log: list[Any]) -> None:
-        super().__init__()
-        import threading
-
-        self.log = log
-        self.sums = np.zeros(3)
-        self.by_epoch: dict[int, tuple[float, ...]] = {}
-        self.counter = itertools.count()
-        self.variable = tf.Variable(0.0)
-        self.lock = threading.Lock()
-
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        self.log.append(next(self.counter))
-        self.sums += np.random.normal(size=3)
-        self.variable.assign_add(1.0)
-
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        self.by_epoch[epoch] = tuple(self.sums)
 
 
 def _arrays(model: Any, **more: Any) -> Any:
@@ -74,55 +32,12 @@ def lazy_model_and_old_optimizer(session: Session) -> Any:
     return model
 
 
-def callbacks(session: Session) -> Any:
-    model = session.context.wrap_model(make_model())
-    stopping = tf.keras.callbacks.EarlyStopping("val_accuracy", patience=1, min_delta=0.9, restore_best_weights=True)
-    slower = tf.keras.callbacks.ReduceLROnPlateau("val_loss", patience=1, min_delta=9.0, factor=0.3)
-    scheduled = tf.keras.callbacks.LearningRateScheduler(lambda epoch, rate: rate * 0.8)
-    log: list[Any] = []
-    tally = Tally(log)
-    session.seen = (tally, log)
-    _arrays(model, callbacks=[tally, slower, scheduled, stopping])
-    return model
-
-
 def dataset(session: Session) -> Any:
     x, y, x_val, y_val = digits()
     rows = tf.data.Dataset.from_tensor_slices((x[:640], y[:640])).shuffle(100)
     batches = session.context.wrap_dataset(rows.map(lambda x, y: (x * 2.0, y), tf.data.AUTOTUNE).batch(32))
     model = session.context.wrap_model(make_model(dropout=0.3))
     model.fit(batches.prefetch(2), epochs=3, validation_data=(x_val, y_val), verbose=0)
-    return model
-
-
-def dataset_from_a_generator(session: Session) -> Any:
-    x, y, _, _ = digits()
-
-    def rows() -> Iterator[Any]:
-        yield from zip(x[:640], y[:640], strict=True)
-
-    signature = (tf.TensorSpec((64,), tf.float32), tf.TensorSpec((), tf.int64))
-    batches = tf.data.Dataset.from_generator(rows, output_signature=signature).batch(32)
-    model = session.context.wrap_model(make_model())
-    model.fit(batches, epochs=3, steps_per_epoch=20, verbose=0)
-    return model
-
-
-def sequence(session: Session) -> Any:
-    model = session.context.wrap_model(make_model(dropout=0.3))
-    stopping = tf.keras.callbacks.EarlyStopping("loss", patience=1, min_delta=-9.0)
-    model.fit(Noisy(), epochs=4, callbacks=[stopping], verbose=0)
-    return model
-
-
-def generator(session: Session) -> Any:
-    def batches() -> Iterator[Any]:
-        part = Noisy()
-        while True:
-            yield part[int(np.random.randint(10))]
-
-    model = session.context.wrap_model(make_model())
-    model.fit(batches(), steps_per_epoch=12, epochs=2, verbose=0)
     return model
 
 
@@ -184,11 +99,7 @@ PROGRAMS: dict[str, Callable[[Session], Any]] = {
     for function in (
         arrays,
         lazy_model_and_old_optimizer,
-        callbacks,
         dataset,
-        dataset_from_a_generator,
-        sequence,
-        generator,
         validation_generator,
         own_generator_in_a_layer,
         drawing_eagerly,

@@ -142,7 +142,6 @@ class Session:
         self._batch_to_stop: int | None = None
         self.after_batch: Callable[[int], None] | None = None
         self.validation_batches: int | None = None
-        self.seen: Any = None
         self.warm_start: Any = None
         self.schedule: Schedule | None = None
         self._model: Any = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -30,54 +29,8 @@ def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     tf.keras.backend.clear_session()
 
 
-class Tens(tf.keras.utils.Sequence):
-    """Batches of ten."""
-
-    def __len__(self) -> int:
-        return 5
-
-    def __getitem__(self, index: int) -> Any:
-        rows = slice(10 * index, 10 * index + 10)
-        return X[rows], Y[rows]
-
-
-class Seen(tf.keras.callbacks.Callback):
-    """Notes the epochs, and the losses at their ends."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.epochs: list[tuple[int, float]] = []
-
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        self.epochs.append((epoch, logs["loss"]))
-
-
 def dataset() -> Any:
     return tf.data.Dataset.from_tensor_slices((X, Y)).batch(10)
-
-
-# What each argument of fit() is given, beside x, y and two epochs without shuffling; functions are called for it.
-ARGUMENTS: dict[str, dict[str, Any]] = {
-    "x": {"x": lambda: dataset(), "y": None},
-    "y": {"y": 1 - Y},
-    "batch_size": {"batch_size": 7},
-    "epochs": {"epochs": 3},
-    "verbose": {"verbose": 2},
-    "callbacks": {"callbacks": lambda: [tf.keras.callbacks.LearningRateScheduler(lambda epoch: 0.1 / (epoch + 1))]},
-    "validation_split": {"validation_split": 0.3, "sample_weight": WEIGHTS},
-    "validation_data": {"validation_data": (*HELD_OUT, WEIGHTS[:20])},
-    "shuffle": {"shuffle": False},
-    "class_weight": {"class_weight": {0: 1.0, 1: 3.0}},
-    "sample_weight": {"sample_weight": WEIGHTS},
-    "initial_epoch": {"initial_epoch": 3, "epochs": 5, "validation_data": HELD_OUT, "validation_freq": 2},
-    "steps_per_epoch": {"steps_per_epoch": 3},
-    "validation_steps": {"validation_data": HELD_OUT, "validation_steps": 2, "batch_size": 5},
-    "validation_batch_size": {"validation_data": HELD_OUT, "validation_batch_size": 7},
-    "validation_freq": {"validation_data": HELD_OUT, "validation_freq": [1, 3], "epochs": 3},
-    "max_queue_size": {"x": Tens, "y": None, "max_queue_size": 2},
-    "workers": {"x": Tens, "y": None, "workers": 3, "validation_data": Tens},
-    "use_multiprocessing": {"x": Tens, "y": None, "use_multiprocessing": False, "workers": 0},
-}
 
 
 def classifier() -> Any:
@@ -114,38 +67,10 @@ def assert_same(ours: tuple[Any, Any], keras: tuple[Any, Any]) -> None:
         assert mine == pytest.approx(theirs, rel=1e-4, abs=1e-6)
 
 
-def test_every_argument_of_keras_is_tried() -> None:
-    assert list(ARGUMENTS) == [*inspect.signature(tf.keras.Model.fit).parameters][1:]
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("name", ARGUMENTS)
-def test_an_argument_does_what_it_does_in_plain_keras(name: str) -> None:
-    arguments = {"x": X, "y": Y, "epochs": 2, **ARGUMENTS[name]}
-    assert_same(fitted(classifier, arguments, wrap=True), fitted(classifier, arguments, wrap=False))
-
-
 def test_validation_weights_and_epochs_together_do_what_they_do_in_plain_keras() -> None:
     arguments = {"x": X, "y": Y, "sample_weight": WEIGHTS, "validation_split": 0.3, "validation_freq": 2}
     arguments |= {"initial_epoch": 1, "epochs": 4, "batch_size": 9, "validation_batch_size": 4}
     assert_same(fitted(classifier, arguments, wrap=True), fitted(classifier, arguments, wrap=False))
-
-
-@pytest.mark.soak
-def test_shuffled_epochs_have_each_record_once() -> None:
-    class Records(tf.keras.Sequential):
-        def train_step(self, data: Any) -> Any:
-            seen.append(data.numpy().ravel())
-            return super().train_step((data, data))
-
-    for shuffle in (True, "batch"):
-        seen: list[Any] = []
-        model = det.experimental.keras.init(local=True).wrap_model(Records([tf.keras.layers.Dense(1)]))
-        model.compile("sgd", "mse", run_eagerly=True)
-        model.fit(np.arange(10.0)[:, None], batch_size=4, epochs=2, shuffle=shuffle, verbose=0)
-        first, second = np.concatenate(seen[:3]), np.concatenate(seen[3:])
-        assert sorted(first) == sorted(second) == list(range(10))
-        assert not np.array_equal(first, second)
 
 
 class TwoLayers(tf.keras.Model):  # type: ignore[misc]  # TensorFlow has no types

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from det_harness.frameworks.keras.data import make_feed
+from det_harness.frameworks.keras.definition import call_of
+from det_harness.frameworks.keras.epoch_lengths import EpochLengths
 from keras_generation import only_keras_2
 
 import det_native as det
@@ -19,7 +23,8 @@ from det_native.errors import (
     TrialDefinitionError,
     UnsupportedFeatureError,
 )
-from det_native.keras import SequenceAdapter, TFKerasTrial, TFKerasTrialContext
+from det_native.keras import SequenceAdapter, TFKerasTrial
+from det_native.schema.environment import Ranks, TrialEnvironment
 
 pytestmark = pytest.mark.slow
 
@@ -60,29 +65,51 @@ class Small(TFKerasTrial):
 
 
 class Rows(tf.keras.utils.Sequence):
-    """Batches of eight rows."""
+    """Batches of arrays, of eight rows if no other size is given."""
+
+    def __init__(self, *arrays: Any, size: int = 8) -> None:
+        self.arrays, self.size = arrays or (X, Y), size
 
     def __len__(self) -> int:
-        return RECORDS // 8
+        return RECORDS // self.size
 
     def __getitem__(self, number: int) -> Any:
-        rows = slice(8 * number, 8 * number + 8)
-        return X[rows], Y[rows]
+        return tuple(array[self.size * number : self.size * (number + 1)] for array in self.arrays)
 
 
-def dataset(context: Any) -> Any:
+def dataset(context: Any, *weights: Any) -> Any:
     """A Dataset, wrapped right after it is made."""
-    return context.wrap_dataset(tf.data.Dataset.from_tensor_slices((X, Y))).batch(8)
+    rows = context.wrap_dataset(tf.data.Dataset.from_tensor_slices((X, Y, *weights)))
+    return rows.batch(context.get_per_slot_batch_size())
 
 
+HALVES = {"upper": X[:, :3], "lower": X[:, 3:]}
+WEIGHTS = np.linspace(0.5, 1.5, RECORDS)
 KINDS: dict[str, Any] = {
     "arrays": lambda context: (X, Y),
-    "weights": lambda context: (X, Y, np.ones(RECORDS)),
+    "array-likes": lambda context: (tf.constant(X), Y.tolist()),
+    "list": lambda context: ([*HALVES.values()], Y),
+    "dictionary": lambda context: (HALVES, Y),
+    "weights": lambda context: (X, Y, WEIGHTS),
     "dataset": dataset,
-    "sequence": lambda context: Rows(),
+    "dataset, weights": lambda context: dataset(context, WEIGHTS),
+    "sequence": lambda context: Rows(size=context.get_per_slot_batch_size()),
+    "sequence, weights": lambda context: Rows(X, Y, WEIGHTS),
     "main-thread": lambda context: SequenceAdapter(Rows(), workers=0, use_multiprocessing=False),
     "threads": lambda context: SequenceAdapter(sequence=Rows(), workers=2, use_multiprocessing=False),
+    "process": lambda context: SequenceAdapter(Rows(), workers=1, use_multiprocessing=True),
 }
+
+
+class OfHalves(Small):
+    """A model with two inputs."""
+
+    def build_model(self) -> Any:
+        inputs = [tf.keras.Input((3,), name=name) for name in HALVES]
+        hidden = tf.keras.layers.Dense(4, "relu")(tf.keras.layers.Concatenate()(inputs))
+        model = self.context.wrap_model(tf.keras.Model(inputs, tf.keras.layers.Dense(3)(hidden)))
+        model.compile("adam", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+        return model
 
 
 @pytest.mark.parametrize(
@@ -90,7 +117,9 @@ KINDS: dict[str, Any] = {
     [pytest.param(kind, marks=[pytest.mark.long] * (kind not in ("arrays", "threads"))) for kind in KINDS],
 )
 def test_each_kind_of_data_trains_and_comes_back(kind: str) -> None:
-    class Trial(Small):
+    several = kind in ("list", "dictionary")
+
+    class Trial(OfHalves if several else Small):  # type: ignore[misc]
         def build_training_data_loader(self) -> Any:
             return KINDS[kind](self.context)
 
@@ -104,7 +133,54 @@ def test_each_kind_of_data_trains_and_comes_back(kind: str) -> None:
     assert len(history) == 2
     assert history[1] < history[0]
     model = experiment.top_checkpoint().load()
-    assert model.evaluate(X, Y, verbose=0)[0] == pytest.approx(history[1], rel=1e-5)
+    weights = WEIGHTS if "weights" in kind else None
+    loss = model.evaluate(HALVES if several else X, Y, sample_weight=weights, verbose=0, return_dict=True)["loss"]
+    assert loss == pytest.approx(history[1], rel=1e-5)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("kind", ["arrays", "dataset", "sequence"])
+def test_each_process_of_a_trial_on_two_slots_has_its_part_of_a_batch(kind: str, rank: int) -> None:
+    class Trial(Small):
+        def build_training_data_loader(self) -> Any:
+            return KINDS[kind](self.context)
+
+    config = {**CONFIG, "resources": {"slots_per_trial": 2}}
+    ranks = Ranks(rank=rank, size=2)
+    environment = TrialEnvironment(config, CONFIG["hyperparameters"], trial_seed=3, ranks=ranks)
+    call = call_of(Trial, environment)
+    batches = make_feed(call, environment, EpochLengths(call.steps_per_epoch(environment))).arguments(0)["x"]
+    x, y = next(iter(batches))
+    assert len(x) == len(y) == 4
+
+
+def test_a_generator_as_it_is_is_told_how_to_be_wrapped() -> None:
+    def rows() -> Iterator[Any]:
+        yield X[:8], Y[:8]
+
+    told = r"{} a generator, .*tf\.data\.Dataset\.from_generator\(\).*a tf\.keras\.utils\.Sequence"
+    with pytest.raises(InvalidDataError, match=told.format(r"SequenceAdapter\(\) was given")):
+        SequenceAdapter(rows())
+    for method in ("build_training_data_loader", "build_validation_data_loader"):
+        wrong = type("Wrong", (Small,), {method: lambda trial: rows()})
+        with pytest.raises(InvalidDataError, match=told.format(rf"Wrong\.{method}\(\) returned")):
+            det.experimental.create(wrong, CONFIG, local=True)
+
+
+def test_each_adapter_says_how_its_own_data_are_read() -> None:
+    class Validating(Small):
+        def build_validation_data_loader(self) -> Any:
+            return SequenceAdapter(Rows(), workers=2, max_queue_size=4)
+
+    class Both(Validating):
+        def build_training_data_loader(self) -> Any:
+            return SequenceAdapter(Rows(), workers=0)
+
+    environment = TrialEnvironment(CONFIG, CONFIG["hyperparameters"], trial_seed=3)
+    for kind, workers in ((Both, 0), (Validating, 1)):
+        call = call_of(kind, environment)
+        assert call.arguments["workers"] == workers
+        assert call.validation_queue == {"workers": 2, "max_queue_size": 4, "use_multiprocessing": False}
 
 
 @pytest.mark.long
@@ -129,6 +205,7 @@ class Threads(Rows):
     """Notes in which threads it is read."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.names: set[str] = set()
 
     def __getitem__(self, number: int) -> Any:
@@ -180,39 +257,6 @@ def test_validation_data_are_read_in_processes_where_their_adapter_says_so() -> 
 
     det.experimental.create(Trial, CONFIG, local=True)
     assert asked == [(True, 2, False)] * 2
-
-
-@pytest.mark.long
-def test_the_same_seed_gives_the_same_training() -> None:
-    ends = [det.experimental.create(Small, CONFIG, local=True).history["val_loss"] for _ in range(2)]
-    assert ends[0] == ends[1]
-    other = det.experimental.create(Small, {**CONFIG, "reproducibility": {"experiment_seed": 6}}, local=True)
-    assert other.history["val_loss"] != ends[0]
-
-
-@pytest.mark.long
-def test_a_quick_check_a_search_and_an_instance() -> None:
-    checked = det.experimental.create(Small, CONFIG, local=True, test=True)
-    assert [row["batch"] for row in checked.trials[0].metrics("training")] == [1]
-    grid = {"hyperparameters": {"global_batch_size": 8, "units": det.Categorical([2, 4])}}
-    searched = det.experimental.create(
-        Small, {**CONFIG, **grid, "searcher": {**CONFIG["searcher"], "name": "grid"}}, local=True
-    )
-    assert sorted(trial.hparams["units"] for trial in searched.trials) == [2, 4]
-    trial = Small(TFKerasTrialContext.from_config(CONFIG))
-    assert trial.build_model().count_params() == 6 * 4 + 4 + 4 * 3 + 3
-
-
-@pytest.mark.long
-def test_early_stopping_ends_the_trial() -> None:
-    class Stopping(Small):
-        def keras_callbacks(self) -> list[Any]:
-            return [tf.keras.callbacks.EarlyStopping("val_loss", patience=0, min_delta=100.0)]
-
-    longer = {**CONFIG, "searcher": {**CONFIG["searcher"], "max_length": {"epochs": 9}}}
-    experiment = det.experimental.create(Stopping, longer, local=True)
-    assert str(experiment.state) == "Completed"
-    assert len(experiment.history["val_loss"]) == 2
 
 
 @pytest.mark.long

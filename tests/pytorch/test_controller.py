@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import random
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -37,62 +35,6 @@ def test_it_learns_and_reports_every_batch(tmp_path: Path) -> None:
     assert run.last().batch == 240
 
 
-def stops(count: int) -> list[int]:
-    return random.Random(11).sample(range(1, 60), count)
-
-
-MADE: dict[str, dict[str, Any]] = {
-    "plain": {},
-    "aggregated": {"optimizations": {"aggregation_frequency": 3}},
-    "often": {"min_validation_period": {"batches": 7}, "checkpoint_policy": "all"},
-    "workers": {"hparams": {"workers": 2}},
-    "drop_last": {"hparams": {"drop_last": True}},
-}
-
-
-@pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], LocalRun]:
-    """Return a function that trains to the end: once for each of what it may be made with."""
-
-    @functools.cache
-    def run(name: str) -> LocalRun:
-        made = LocalRun(tmp_path_factory.mktemp(name), **MADE[name])
-        made.run(DigitsTrial)
-        return made
-
-    return run
-
-
-@pytest.mark.parametrize(
-    ("name", "stop"),
-    [
-        ("plain", stops(5)[0]),
-        ("aggregated", stops(3)[0]),
-        ("often", stops(2)[0]),
-        ("workers", 13),
-        ("drop_last", 24),
-        *(pytest.param("plain", stop, marks=pytest.mark.long) for stop in stops(5)[1:]),
-        *(pytest.param("aggregated", stop, marks=pytest.mark.long) for stop in stops(3)[1:]),
-        pytest.param("often", stops(2)[1], marks=pytest.mark.long),
-        pytest.param("workers", 31, marks=pytest.mark.long),
-    ],
-)
-def test_stopping_anywhere_changes_nothing(
-    uninterrupted: Callable[[str], LocalRun], tmp_path: Path, name: str, stop: int
-) -> None:
-    whole = uninterrupted(name)
-    parts = LocalRun(tmp_path, **MADE[name])
-    first = parts.run(DigitsTrial, stop_at=stop)
-    assert (first.batches, first.stopped) == (stop, True)
-    random.seed(99), np.random.seed(99), torch.manual_seed(99)
-    started: list[int] = []
-    parts.run(DigitsTrial, resume=parts.last(), started=lambda batch, notice: started.append(batch))
-    assert started == [stop]
-    assert same(whole.state(), parts.state())
-    assert whole.reporter.training_rows == parts.reporter.training_rows
-    assert whole.reporter.validation_rows == parts.reporter.validation_rows
-
-
 def test_a_checkpoint_is_small_whole_and_free_of_code(tmp_path: Path) -> None:
     class Large(DigitsTrial):
         def __init__(self, context: Any) -> None:
@@ -111,22 +53,6 @@ def test_a_checkpoint_is_small_whole_and_free_of_code(tmp_path: Path) -> None:
     names = {file.path for file in manifest.files}
     assert {"state_dict.pth", "schedulers.json", "callbacks.json", "rng.npz", "state.json", "extra.txt"} <= names
     assert not any(name.endswith((".py", ".ipynb")) for name in names)
-
-
-def test_callbacks_run_in_order_and_keep_their_state(tmp_path: Path) -> None:
-    kept: list[Any] = []
-
-    class Watched(DigitsTrial):
-        def __init__(self, context: Any) -> None:
-            super().__init__(context)
-            kept.append(self.counter)
-
-    run = LocalRun(tmp_path, batches=20, min_validation_period={"batches": 10}, checkpoint_policy="all")
-    run.run(Watched, stop_at=15)
-    assert kept[0].events == ["step_start", "start", "step_end", "end"]
-    run.run(Watched, resume=run.last())
-    assert len(kept[1].seen) == 2
-    assert kept[1].seen[0] == kept[0].seen[0]
 
 
 def test_damaged_checkpoints_give_way_to_an_earlier_one(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -208,18 +134,6 @@ def test_ctrl_c_ends_with_a_checkpoint(tmp_path: Path) -> None:
     assert (result.outcome.batches, result.outcome.stopped, result.state) == (7, True, TrialState.CANCELED)
     assert result.reporter.checkpoints[-1][1].batch == 7
     assert len(result.reporter.training_rows) == 7
-
-
-def test_user_code_can_ask_for_the_end(tmp_path: Path) -> None:
-    class Ends(DigitsTrial):
-        def train_batch(self, batch: Any, epoch_idx: int, batch_idx: int) -> dict[str, Any]:
-            if batch_idx == 3:
-                self.context.set_stop_requested(True)
-            return super().train_batch(batch, epoch_idx, batch_idx)
-
-    run = LocalRun(tmp_path)
-    assert run.run(Ends).batches == 4
-    assert run.last().batch == 4
 
 
 class Reduced(DigitsTrial):
