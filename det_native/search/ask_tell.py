@@ -41,15 +41,6 @@ class AskTellSearcher:
     same trials, of which the same are stopped. The first trial has what the notebook has seen: a sample drawn from the
     trial's seed, as in the other searches. A sampler that has tried all there is ends the search before `max_trials`.
 
-    Parameters
-    ----------
-    space : mapping
-        The hyperparameters of the configuration.
-    seed : int
-        The experiment's.
-    snapshot : mapping, optional
-        Where to continue, from ``snapshot()``.
-
     Raises
     ------
     MissingDependencyError

@@ -29,8 +29,6 @@ class AsyncHalving:
     ----------
     units : list of int
         Training in total at the end of each rung.
-    max_trials : int
-        How many trials begin in all.
     at_once : int
         How many begin at the start; 0 for as many as the last rung divides by.
     stop_once : bool

@@ -46,11 +46,6 @@ class _UnfitError(Exception):
 def check_searcher(searcher: OptunaSearcher, space: Mapping[str, Any]) -> None:
     """Refuse a search that Optuna cannot run here as it is configured.
 
-    Parameters
-    ----------
-    space : mapping
-        The hyperparameters of the configuration.
-
     Raises
     ------
     MissingDependencyError
@@ -89,11 +84,6 @@ def name_of(part: Part) -> str:
 def make_study(searcher: OptunaSearcher, seed: int) -> Any:
     """Return a new study in memory, with the sampler and the pruner of a configuration.
 
-    Parameters
-    ----------
-    seed : int
-        The experiment's.
-
     Raises
     ------
     MissingDependencyError, ConfigurationError
@@ -123,7 +113,6 @@ def suggested_values(trial: Any, space: Mapping[tuple[str, ...], Leaf]) -> dict[
 
     Parameters
     ----------
-    trial : optuna.Trial
     space : mapping
         The hyperparameters by their paths, those that a condition names first.
     """

@@ -12,10 +12,6 @@ class PopulationBased:
 
     Parameters
     ----------
-    population : int
-        How many trials there are in each round.
-    units : int
-        Training of a trial in one round.
     truncate_fraction : float
         Which share of the population is replaced after a round, 0 to 0.5.
     """

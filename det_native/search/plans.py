@@ -27,16 +27,6 @@ class Plan:
 
     Attributes
     ----------
-    searcher : str
-        Name of the searcher that made the plan.
-    size : int
-        Number of trials.
-    seed : callable
-        Gives the seed of a request.
-    hparams : callable
-        Gives the hyperparameters of a request.
-    at_once : int
-        How many trials may be open at the same time.
     most_replaced : int
         For how many trials that are refused another one is made.
     """
@@ -103,11 +93,6 @@ def step(plan: Plan, state: PlanState, event: Event) -> tuple[PlanState, list[Ac
 
 class PlannedSearcher:
     """Runs the trials of a plan; satisfies ``Searcher``.
-
-    Parameters
-    ----------
-    snapshot : dict, optional
-        Where to continue, from ``snapshot()``.
 
     Raises
     ------

@@ -19,7 +19,6 @@ class SimulatedTrial:
 
     Attributes
     ----------
-    hparams : dict
     parent : int or None
         The trial whose weights it begins with.
     units : list of int

@@ -52,8 +52,6 @@ class StagedSearcher:
 
     Parameters
     ----------
-    name : str
-        The searcher's name in the configuration.
     method : Method
         In its first state.
     seed : int
@@ -62,8 +60,6 @@ class StagedSearcher:
         How long the last stage of a trial is, where it is likely to train alone.
     hparams : callable
         Gives the hyperparameters for a trial's seed, and those of its parent (None for a trial that has none).
-    snapshot : mapping, optional
-        Where to continue, from ``snapshot()``.
 
     Raises
     ------

@@ -76,8 +76,6 @@ class Recorder:
     ----------
     contents : callable
         Returns where contents are stored; called when there is the first.
-    batch : callable
-        Returns how many batches are done.
     tensorboard : Path, optional
         Where event files of the trial go.
     output : CellOutput, optional

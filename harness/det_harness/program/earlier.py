@@ -79,8 +79,6 @@ class OtherCalls:
     ----------
     made_up : MadeUpValues
         Is told of what is made of a null handle.
-    read_blob : callable
-        Gives the raw content of a blob by its hash.
     files : callable
         Gives a folder with the files of the checkpoint of an earlier training, by its uuid, for a block.
     """
@@ -103,7 +101,6 @@ class OtherCalls:
 
         Parameters
         ----------
-        payload : type, FitCall, TorchCall or EstimatorCall
         earlier : EarlierCall
             What is known of the call.
 

@@ -36,14 +36,8 @@ class WorkerHost(HostOfCalls):
 
     Parameters
     ----------
-    calls : CallMatcher
-        Tells the recorded call from others.
-    services : Services
-        What the controller is given.
     check : InputCheck, optional
         Compares what the recorded call is given with what it was given in the notebook.
-    read_blob : callable
-        Gives the raw content of a blob by its hash.
     files : callable
         Gives a folder with the files of the checkpoint of an earlier training, for a block.
     before_training : callable, optional
@@ -51,8 +45,6 @@ class WorkerHost(HostOfCalls):
 
     Attributes
     ----------
-    outcome : Outcome or None
-        How the controller ended.
     failure : BaseException or None
         What the controller raised, if it did: the user's code around the call may hide it, but the run has failed.
     """

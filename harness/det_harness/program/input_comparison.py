@@ -30,9 +30,6 @@ class Comparison:
     ----------
     proof : CallProof
         With a table.
-    payload : FitCall or TorchCall
-    read_blob : callable
-        Gives the content of a blob by its hash.
     place : callable
         Gives the path that is used here instead of one in a value that travelled.
     folder : Path or None

@@ -25,10 +25,6 @@ class Difference:
         The notebook's variable that leads to it; empty if none does.
     sides : (str, str)
         What is here, and in the notebook, in words.
-    cls : str
-        The full name of its class.
-    value : object
-        What is here.
     """
 
     part: str

@@ -46,14 +46,6 @@ def load_checkpoint(
 
     Parameters
     ----------
-    bundle : BundleManifest
-        The program.
-    read_blob : callable
-        Gives the raw content of a blob by its hash.
-    directory : Path
-        The checkpoint's files, downloaded and verified.
-    environment : TrialEnvironment
-        The trial that the checkpoint is of.
     files : callable
         Gives a folder with the files of the checkpoint of an earlier training of the program, for a block.
 
@@ -93,12 +85,6 @@ class LoadHost(HostOfCalls):
 
     Parameters
     ----------
-    calls : CallMatcher
-        Tells the recorded call from others.
-    directory : Path
-        The checkpoint's files.
-    read_blob : callable
-        Gives the raw content of a blob by its hash.
     files : callable
         Gives a folder with the files of the checkpoint of an earlier training, for a block.
     """
@@ -166,8 +152,6 @@ def load_weights(payload: Any, directory: Path, environment: TrialEnvironment) -
     payload : type or FitCall
         A subclass of PyTorchTrial, of which an instance is made; a captured ``fit`` of a Keras model; or a captured
         call of ``det.experimental.pytorch``, of whose models copies are made.
-    directory : Path
-        The checkpoint's files.
 
     Returns
     -------

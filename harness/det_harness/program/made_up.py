@@ -44,8 +44,6 @@ class MadeUpValues:
 
         Parameters
         ----------
-        value : NullHandle
-            The result.
         what : str
             What comes of it, with braces for its name.
         call : str

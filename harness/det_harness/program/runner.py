@@ -90,10 +90,6 @@ class ProgramRunner:
     ----------
     bundle : BundleManifest
         Its files are unpacked in `directory` already.
-    read_blob : callable
-        Gives a blob's raw content by its hash, verified.
-    directory : Path
-        The working directory of the program.
 
     Attributes
     ----------

@@ -16,8 +16,6 @@ class SettledPaths:
     ----------
     files : iterable of FileEntry
         What travels with the program.
-    read_blob : callable
-        Gives a blob's raw content by its hash, verified.
     """
 
     def __init__(

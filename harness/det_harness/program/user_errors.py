@@ -25,8 +25,6 @@ def describe(error: BaseException, source: ProgramSource, batch: int = 0) -> Use
 
     Parameters
     ----------
-    source : ProgramSource
-        Says which frames are the user's.
     batch : int
         The batch, counted from 1, in which it was raised; 0 before training.
 

@@ -24,10 +24,6 @@ def bind(
     ----------
     entries : sequence of ValueEntry
         Those that are bound now.
-    names : mapping
-        Of the program.
-    read_blob : callable
-        Gives the raw content of a blob by its hash.
     place : callable
         Gives the path that is used here instead of one in a value.
 

@@ -47,12 +47,6 @@ class DeadlockDetection:
     A rank that has waited long says so, with the place, in the store in which the ranks have met. Once all have, and
     none of them has moved for as long again, and the places differ, it will never end. In the same place they wait for
     the network.
-
-    Parameters
-    ----------
-    store : torch.distributed.Store
-    source : ProgramSource, optional
-        Says which code is the user's.
     """
 
     def __init__(

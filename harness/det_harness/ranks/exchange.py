@@ -27,8 +27,6 @@ class Exchange:
     ----------
     run : Path
         The folder of the run.
-    size : int
-        How many processes there are.
     """
 
     def __init__(self, run: Path, size: int) -> None:

@@ -43,12 +43,6 @@ def joined(
     ----------
     gang : Gang or None
         None, or a gang of one: there is nobody to join.
-    config : mapping, optional
-        The experiment configuration: it says whether Horovod is wanted too.
-    source : ProgramSource, optional
-        Says which code is the user's, for messages.
-    deadline : float
-        Seconds to wait for the others.
     long_seconds : float
         After how long a wait within the training is looked into, see ``ranks.deadlock``.
 

@@ -29,11 +29,6 @@ class Listening(NamedTuple):
 class Meeting:
     """The ranks of a trial before anything connects them.
 
-    Parameters
-    ----------
-    deadline : float
-        Seconds to wait for rank 0.
-
     Attributes
     ----------
     secret : bytes

@@ -48,12 +48,6 @@ def joined_in_ring(
 
     Parameters
     ----------
-    gang : Gang
-        Of several processes.
-    config : mapping, optional
-        The experiment configuration.
-    deadline : float
-        Seconds to wait for the others.
     long_seconds : float
         See :class:`det_harness.ranks.ring.Ring`.
 

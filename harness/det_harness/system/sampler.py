@@ -41,14 +41,10 @@ def sampled(
 
     Parameters
     ----------
-    config : mapping
-        The experiment configuration.
     devices : callable
         Tells the GPUs of this process; asked in the thread, for it may take long.
     take : callable
         Is given the samples, in the thread.
-    rank : int
-        Which process of the trial this is.
     network : bool
         Whether this is the process that measures the network of this machine.
     others : callable

@@ -55,8 +55,6 @@ class TrialCheckpoints:
     ----------
     reporter : Reporter
         Told of every checkpoint once it exists.
-    resume : CheckpointManifest, optional
-        The checkpoint to continue from.
     manifests : mapping of str to str, optional
         Hashes of the manifests of the trial's checkpoints, by uuid: others in the storage are not used. Without it, all
         that the storage has of the trial are.

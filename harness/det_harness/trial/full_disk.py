@@ -57,8 +57,6 @@ class DiskWait:
     ----------
     place : str
         Where the checkpoint is to be, for messages.
-    batch : int
-        That of the checkpoint.
     tell : callable
         Is told what is waited for, and an empty text once it is over.
     stop : callable

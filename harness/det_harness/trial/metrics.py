@@ -82,8 +82,6 @@ def checked_validation(
         ``searcher.metric``; None if trials are not compared.
     owner : str
         What computed them, for the message (``Digits.evaluate_batch()``).
-    verb : {"return", "report"}
-        What it did with them, for the message.
     batch : int, optional
         After which batch, for the message.
     others : sequence of str

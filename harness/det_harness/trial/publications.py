@@ -24,17 +24,7 @@ logger = logging.getLogger("det_harness")
 
 
 class Publications:
-    """Keeps the note of one run, and cleans up after runs that are gone.
-
-    Parameters
-    ----------
-    directory : Path
-        The run's own folder, ``runs/<run_id>``.
-    checkpoints : str
-        Address of the checkpoints.
-    options : dict, optional
-        What their storage takes beside the address.
-    """
+    """Keeps the note of one run, and cleans up after runs that are gone."""
 
     def __init__(self, directory: Path, run_id: str, checkpoints: str, options: dict[str, Any] | None = None) -> None:
         self._folder = directory.parent / FOLDER

@@ -86,8 +86,6 @@ class SpoolReporter:
 
     Parameters
     ----------
-    metric : str or None
-        The searcher's metric.
     interval : float
         Seconds between two batches of training metrics, at least; a master with many runs asks for more.
     on_checkpoint : callable, optional

@@ -72,11 +72,6 @@ class Progress:
 class Schedule:
     """Says what to do next; is told what was done.
 
-    Parameters
-    ----------
-    progress : Progress, optional
-        Where to continue, from a checkpoint.
-
     Examples
     --------
     >>> schedule = Schedule(Periods(length=2))

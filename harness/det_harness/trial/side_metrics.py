@@ -34,17 +34,7 @@ class SideMetrics:
         self._left_out: set[str] = set()
 
     def recorded(self, metrics: Mapping[str, Any], owner: str, verb: str = "return") -> dict[str, Any]:
-        """Return the metrics that can be recorded: numbers, and others as JSON has them.
-
-        Parameters
-        ----------
-        metrics : mapping
-            Name to value.
-        owner : str
-            What computed them, for the message.
-        verb : {"return", "report"}
-            What it did with them.
-        """
+        """Return the metrics that can be recorded: numbers, and others as JSON has them."""
         found: dict[str, Any] = {}
         length = 0
         for name, value in metrics.items():
@@ -95,15 +85,6 @@ def reduced(
 
     Numbers are reduced as they are; of lists of equal lengths and dictionaries of equal keys, each part is. What is the
     same in all batches stays so. Batches without a value, None, count for nothing.
-
-    Parameters
-    ----------
-    values : sequence
-        From `recordable`, or None, for each batch.
-    weights : sequence of int
-        Records of each batch.
-    reduce : callable
-        Reduces numbers.
 
     Raises
     ------

@@ -66,8 +66,6 @@ class Spool:
         ----------
         seq : int
             Its number; one more than the last one's.
-        report : str
-            Its JSON, one line.
         durable : bool
             Survive a crash of the machine too, not only of this process.
 

@@ -28,7 +28,6 @@ def dump(
 
     Parameters
     ----------
-    value
     title : callable
         Says for the keys that lead to a part of the value what the user calls it, as the beginning of a sentence.
 

@@ -38,8 +38,6 @@ class UserFiles:
 
     Parameters
     ----------
-    root : Path
-        The folder.
     name : str
         What they are called in a checkpoint.
     earlier : callable, optional

@@ -43,8 +43,6 @@ class WrittenFiles:
         Returns where contents go; called when training begins.
     report : callable
         Is told the files that are new or have changed, and paths that are not there any more.
-    batches : callable
-        Returns how many batches are done.
     """
 
     def __init__(

@@ -30,10 +30,6 @@ class MasterConnection:
 
     Parameters
     ----------
-    url : str
-        The master's address.
-    token : str
-        The run's bearer token.
     home : str
         The master's folder, where the address of the next one is found when this one is gone; empty if it is not here.
     """
@@ -85,8 +81,6 @@ class FolderConnection:
 
     Parameters
     ----------
-    folder : Path
-        The run's own.
     starter : int
         Number of that process.
     """

@@ -119,8 +119,6 @@ def warm_up(framework: str, device: str, imports: Iterable[str] = ()) -> None:
 
     Parameters
     ----------
-    framework : str
-        Its name, or `NO_FRAMEWORK`.
     device : str
         ``"cuda"`` keeps to what touches no GPU.
     imports : iterable of str

@@ -42,11 +42,6 @@ class Zygote:
     An order with ``marker`` and ``temporary`` wants a fork, and brings its standard input, its output and its status
     pipe. One with ``imports`` wants modules imported. Every answer is an object: ``threads`` besides the first when it
     is ready for orders, ``pid`` of a fork, or ``error``.
-
-    Parameters
-    ----------
-    descriptor : int
-        Of the socket.
     """
 
     def __init__(self, descriptor: int) -> None:

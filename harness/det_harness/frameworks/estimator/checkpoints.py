@@ -115,9 +115,6 @@ class EstimatorCheckpoints:
 
         Parameters
         ----------
-        estimator : tf.estimator.Estimator
-        prefix : str
-            The files of the variables.
         write_data : callable
             Writes where the training data are into a folder.
         gradients : list

@@ -37,15 +37,7 @@ logger = logging.getLogger("det_native")
 
 
 class EstimatorController(TrainingPort):
-    """Runs one trial of an estimator.
-
-    Parameters
-    ----------
-    definition : Definition
-        The user's estimator, specs and serving functions.
-    services : Services
-        Schedule, reports and checkpoints.
-    """
+    """Runs one trial of an estimator."""
 
     validated_by = "the evaluation of the estimator"
 

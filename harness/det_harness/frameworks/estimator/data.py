@@ -36,7 +36,6 @@ class Input:
 
     Parameters
     ----------
-    function : callable
     what : str
         What to call it in messages.
     arguments : dict
@@ -105,8 +104,6 @@ class TrainingData:
 
     Parameters
     ----------
-    folder : Path or None
-        A checkpoint to continue from.
     batch : int
         The batches that were done before; without a folder, as many are read to begin with.
     """

@@ -26,11 +26,6 @@ class Definition:
 
     Attributes
     ----------
-    name : str
-        What to call it in messages.
-    estimator : tf.estimator.Estimator
-    train_spec : tf.estimator.TrainSpec
-    eval_spec : tf.estimator.EvalSpec
     serving : dict
         Functions that make the inputs of a SavedModel, by its name.
     native : bool

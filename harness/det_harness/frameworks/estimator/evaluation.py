@@ -55,14 +55,7 @@ class Evaluations:
         return self._found[1]
 
     def make(self, estimator: Any, prefix: str, source: Input) -> dict[str, Any]:
-        """Evaluate, on all ranks, and have the exporters see it.
-
-        Parameters
-        ----------
-        estimator : tf.estimator.Estimator
-        prefix : str
-            The files of the variables.
-        """
+        """Evaluate, on all ranks, and have the exporters see it."""
         spec, most = self._definition.eval_spec, self._services.validation_batches
         steps = most if spec.steps is None else min(spec.steps, most or spec.steps)
         metrics = self._definition.context.experimental.metrics

@@ -19,12 +19,7 @@ _STATE = "exporters"
 
 
 class Exports:
-    """The exports of one run.
-
-    Parameters
-    ----------
-    exporters : sequence of tf.estimator.Exporter
-    """
+    """The exports of one run."""
 
     def __init__(self, exporters: Sequence[Any], model_dir: Path) -> None:
         self._exporters = exporters
@@ -40,12 +35,8 @@ class Exports:
 
         Parameters
         ----------
-        estimator : tf.estimator.Estimator
         prefix : str
             The files of the variables that were evaluated.
-        metrics : mapping
-        last : bool
-            Whether the training ends with it.
         """
         for number, exporter in enumerate(self._exporters):
             path = self._model_dir / FOLDER / exporter.name
@@ -83,7 +74,6 @@ class Results:
 
     Parameters
     ----------
-    exporters : sequence of tf.estimator.Exporter
     model_dir : Path
         Of the estimator that they export.
     """

@@ -21,15 +21,7 @@ _GATHERED = "det_native_gathered"
 
 
 class Gradients:
-    """What is done with gradients before an optimizer makes a step.
-
-    Parameters
-    ----------
-    frequency : int
-        Batches of one step (``optimizations.aggregation_frequency``).
-    average : bool
-        Whether a step is made of the mean of these batches, not of their sum.
-    """
+    """What is done with gradients before an optimizer makes a step."""
 
     def __init__(self, wire: Wire, *, frequency: int = 1, average: bool = True) -> None:
         self.wire = wire

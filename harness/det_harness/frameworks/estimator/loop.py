@@ -65,8 +65,6 @@ class TrainingHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # Tensor
     ----------
     spec : tf.estimator.EstimatorSpec
         What the user's ``model_fn`` has returned.
-    done : int
-        Batches done before.
     until : int
         When the schedule is asked first.
     listeners : sequence of tf.estimator.CheckpointSaverListener
@@ -74,8 +72,6 @@ class TrainingHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # Tensor
 
     Attributes
     ----------
-    done : int
-        Batches done so far.
     until : int
         When the schedule is asked again.
     stop_wanted : bool

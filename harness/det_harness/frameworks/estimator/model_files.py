@@ -72,8 +72,6 @@ class Events:
 
     Parameters
     ----------
-    folder : Path
-        The trial's.
     model_dir : Path
         Where Estimator would write them.
     """

@@ -17,15 +17,7 @@ _INDEX = "saved_models.json"
 
 
 def export(estimator: Any, serving: Mapping[str, Callable[..., Any]], prefix: str, folder: Path) -> None:
-    """Export a SavedModel for each serving function into the folder of a checkpoint, as ``<name>/<time>/``.
-
-    Parameters
-    ----------
-    estimator : tf.estimator.Estimator
-    serving : mapping
-    prefix : str
-        The files of the estimator's variables.
-    """
+    """Export a SavedModel for each serving function into the folder of a checkpoint, as ``<name>/<time>/``."""
     found = {}
     for name, function in serving.items():
         made = estimator.export_saved_model(str(folder / name), function, checkpoint_path=prefix)

@@ -36,8 +36,6 @@ class BatchValues:
 
     Parameters
     ----------
-    steps : int
-        Batches of an epoch.
     states : callable, optional
         Returns the states of the means of a model, by name.
     smaller_last : bool

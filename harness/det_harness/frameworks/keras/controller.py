@@ -43,15 +43,7 @@ __all__ = ["KerasController", "in_whole_epochs"]
 
 
 class KerasController(TrainingPort):
-    """Runs one trial of a captured call of ``fit``: Keras's loop has the batches, `driver` what is due between them.
-
-    Parameters
-    ----------
-    call : FitCall
-        The user's model, data, callbacks and arguments.
-    services : Services
-        Schedule, reports and checkpoints.
-    """
+    """Runs one trial of a captured call of ``fit``: Keras's loop has the batches, `driver` what is due between them."""
 
     validated_by = "the validation of model.fit()"
 

@@ -41,8 +41,6 @@ def make_feed(call: FitCall, environment: TrialEnvironment, lengths: EpochLength
     ----------
     environment : TrialEnvironment
         Its trial seed orders the data, its batch size cuts them, and each of its ranks has a share of every batch.
-    lengths : EpochLengths
-        The batches of each epoch.
     """
     data, shuffle, seed = call.training, call.arguments["shuffle"], environment.trial_seed
     share = Share.of(environment)

@@ -35,7 +35,6 @@ class DatasetFeed(Feed):
 
     Parameters
     ----------
-    dataset : tf.data.Dataset
     in_one_pass : bool
         Have TensorFlow repeat the Dataset, as it does with one of unknown length: where a step of training takes
         several batches, a pass may not end in between.

@@ -11,15 +11,11 @@ class EpochLengths:
 
     Parameters
     ----------
-    steps : int
-        Batches of the first epoch.
     follow : bool
         Whether lengths may change: the data say at the beginning of each epoch how long it is.
 
     Attributes
     ----------
-    steps : int
-        Batches of the present epoch.
     as_first : bool
         Whether all epochs are as long as the first because the data have said that; others are told once.
 

@@ -86,12 +86,8 @@ class EpochReports:
 
         Parameters
         ----------
-        epoch : int
-            Its number for Keras.
         done : int
             Batches of the training until its end.
-        logs : mapping
-            What the callbacks were given.
         """
         controller = self._controller
         values = self._values()

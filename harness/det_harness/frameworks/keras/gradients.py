@@ -21,15 +21,7 @@ Pairs = list[tuple[Any, Any]]
 
 
 class Gradients:
-    """What is done with the gradients of a model's optimizers before they make a step.
-
-    Parameters
-    ----------
-    frequency : int
-        Batches of one step (``optimizations.aggregation_frequency``).
-    average : bool
-        Whether a step is made of the mean of these batches, not of their sum.
-    """
+    """What is done with the gradients of a model's optimizers before they make a step."""
 
     def __init__(self, wire: Wire, *, frequency: int = 1, average: bool = True) -> None:
         self.wire = wire

@@ -13,13 +13,7 @@ from det_native.keras.callbacks import Callback
 
 
 class AddedHooks:
-    """Calls the added hooks of those callbacks that have them.
-
-    Parameters
-    ----------
-    callbacks : iterable
-        All callbacks of a training.
-    """
+    """Calls the added hooks of those callbacks that have them."""
 
     def __init__(self, callbacks: Iterable[Any]) -> None:
         self._callbacks = [each for each in callbacks if isinstance(each, Callback)]

@@ -78,13 +78,7 @@ class Training(epoch_reports.Training, Protocol):
 
 
 class TrainingCallbacks(NamingCallbacks):
-    """The user's callbacks, and between them and Keras the place where the schedule is asked.
-
-    Attributes
-    ----------
-    logs : dict
-        What the last batch reported.
-    """
+    """The user's callbacks, and between them and Keras the place where the schedule is asked."""
 
     callbacks: list[Any]
 

@@ -21,8 +21,6 @@ def loadable(directory: Path, load: Callable[[], Any], made: Path) -> Path:
 
     Parameters
     ----------
-    directory : Path
-        The checkpoint's files.
     load : callable
         Makes the trained model.
     made : Path

@@ -97,8 +97,6 @@ class Ranks:
         Parameters
         ----------
         model : tf.keras.Model
-        logs : mapping
-            The metrics of this rank.
         counts : bool
             False if what this rank has seen belongs to another one's data.
         states : sequence, optional

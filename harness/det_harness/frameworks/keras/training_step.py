@@ -45,10 +45,6 @@ class TrainingStep:
         Compiled.
     batch_size : int
         Rows of a full batch of this rank.
-    steps : int
-        Batches of an epoch.
-    done : int
-        Batches that were made before.
     idle_last : bool
         Whether this rank has nothing of its own in the last batch of an epoch: what it is given there counts nothing.
     """

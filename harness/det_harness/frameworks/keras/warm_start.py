@@ -17,8 +17,6 @@ def begin_with(folder: Path, model: Any, *, optimizers: bool = False) -> None:
 
     Parameters
     ----------
-    folder : Path
-        The checkpoint.
     model : tf.keras.Model
         Built and compiled.
     optimizers : bool

@@ -21,13 +21,7 @@ _AS_IT_IS = (tf.float16, tf.float32, tf.float64)
 
 
 class Wire(Protocol):
-    """Connects the ranks of a trial.
-
-    Attributes
-    ----------
-    size : int
-        How many there are.
-    """
+    """Connects the ranks of a trial."""
 
     size: int
 
@@ -36,7 +30,6 @@ class Wire(Protocol):
 
         Parameters
         ----------
-        values : sequence of tf.Tensor or tf.IndexedSlices
         name : str
             The same on every rank, and used once in a step.
         """

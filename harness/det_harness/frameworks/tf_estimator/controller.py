@@ -40,13 +40,7 @@ _ENDING_SECONDS = 4000.0
 
 
 class RolesController:
-    """Runs one trial, as its only process or in one of its roles.
-
-    Parameters
-    ----------
-    services : Services
-        Reports and checkpoints.
-    """
+    """Runs one trial, as its only process or in one of its roles."""
 
     def __init__(self, call: UnchangedCall, services: Services) -> None:
         self.call = call

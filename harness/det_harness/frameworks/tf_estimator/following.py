@@ -31,13 +31,7 @@ _LAST_EVALUATION_SECONDS = 3600.0
 
 
 class Follower:
-    """A worker, a parameter server or the evaluator of a trial.
-
-    Parameters
-    ----------
-    folder : Path
-        That of the estimator.
-    """
+    """A worker, a parameter server or the evaluator of a trial."""
 
     def __init__(self, call: UnchangedCall, services: Services, place: InRole, folder: Path) -> None:
         self._call = call

@@ -32,8 +32,6 @@ def place(named: str, ours: Path, work: Path, *, shared: bool) -> Path:
         The ``model_dir`` of the estimator; a temporary folder where the code names none.
     ours : Path
         Outlives the trial's runs.
-    work : Path
-        The working directory.
     shared : bool
         Whether other trials run the same code.
 

@@ -132,10 +132,6 @@ class EvaluationListener(tf.estimator.Exporter):  # type: ignore[misc]  # Tensor
 class WatchedExporter(tf.estimator.Exporter):  # type: ignore[misc]  # TensorFlow has no types
     """An exporter of the user's, of which is noted what it returns.
 
-    Parameters
-    ----------
-    exporter : tf.estimator.Exporter
-
     Attributes
     ----------
     made

@@ -52,8 +52,6 @@ def put_back(models: Sequence[torch.nn.Module], state: Mapping[str, Any], as_wra
 
     Parameters
     ----------
-    state : mapping
-        What was collected.
     as_wrapped : AsWrapped, optional
         What the models were like when they were wrapped. Without it they are others that the user has, and get what the
         training has changed only.
@@ -76,10 +74,6 @@ def groups_to_be(
 
     Parameters
     ----------
-    number : int
-        Its place among the wrapped ones.
-    state : mapping
-        What was collected.
     models : sequence of modules
         In the order in which they were wrapped.
     as_wrapped : AsWrapped, optional

@@ -108,8 +108,6 @@ def check_evaluation(name: str, loader: DataLoader, trial: PyTorchTrial, metric:
 
     Parameters
     ----------
-    name : str
-        Of the user's class.
     metric : str or None
         The searcher's, if it has to come out of the evaluation method.
     """

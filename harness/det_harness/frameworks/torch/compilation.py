@@ -18,15 +18,7 @@ _FIELD = "optimizations.torch_compile"
 
 
 class Compilation:
-    """Compiles models where the configuration asks for it; where it does not, nothing here does anything.
-
-    Parameters
-    ----------
-    config : dict
-        The experiment configuration.
-    owner : str
-        Name of the user's class, for messages.
-    """
+    """Compiles models where the configuration asks for it; where it does not, nothing here does anything."""
 
     def __init__(self, config: dict[str, Any], owner: str) -> None:
         optimizations = config.get("optimizations") or {}

@@ -18,13 +18,7 @@ __all__ = ["NativeTorchController", "PyTorchTrialController", "check_trial_class
 
 
 class PyTorchTrialController:
-    """Runs one trial of a :class:`PyTorchTrial` subclass.
-
-    Parameters
-    ----------
-    trial_class : type
-        The user's class.
-    """
+    """Runs one trial of a :class:`PyTorchTrial` subclass."""
 
     def __init__(self, trial_class: type[PyTorchTrial], services: Services) -> None:
         self._loop = _Loop(TorchTraining(TrialClass(trial_class, services)))
@@ -45,13 +39,7 @@ class PyTorchTrialController:
 
 
 class NativeTorchController(PyTorchTrialController):
-    """Runs one trial of a captured call of ``context.fit()``.
-
-    Parameters
-    ----------
-    call : TorchCall
-        The user's objects, loaders and functions.
-    """
+    """Runs one trial of a captured call of ``context.fit()``."""
 
     def __init__(self, call: TorchCall, services: Services) -> None:
         self._loop = _Loop(TorchTraining(CapturedCall(call, services)))

@@ -30,10 +30,6 @@ class Definition(Protocol):
         Of the user's class or call, for messages.
     trainer : str
         What trains on a batch, for messages.
-    verb : {"return", "report"}
-        What that does with the training metrics, for messages.
-    services : Services
-        What the trial is run with.
     as_in_torch : bool
         Whether it draws random numbers where the program has come to, as it would without us; else it begins with the
         trial's seed. On one slot the order of batches is plain torch's then.

@@ -47,10 +47,6 @@ class Wording:
 
     Attributes
     ----------
-    owner : str
-        What computes the metrics.
-    loader : str
-        The loader.
     length_remedy : str
         What to do where the number of records of a batch cannot be told.
     """

@@ -21,15 +21,6 @@ _RANK_ZERO_ONLY = frozenset({"on_validation_end", "on_validation_step_end", "on_
 class CallbackHooks:
     """Calls the hooks that the callbacks of a trial override, in the order of the callbacks.
 
-    Parameters
-    ----------
-    owner : str
-        Name of the user's Trial class, for messages.
-    callbacks : mapping
-        What ``build_callbacks`` returned.
-    rank_zero : bool
-        Whether this is the first rank.
-
     Raises
     ------
     TrialDefinitionError

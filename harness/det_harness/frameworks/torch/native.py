@@ -32,11 +32,6 @@ _MEANS = "det_native.means"
 class CapturedCall(Definition):
     """A captured call of ``context.fit()`` or ``context.train()``: what the user has built in the program.
 
-    Parameters
-    ----------
-    call : TorchCall
-        The user's objects, loaders and functions.
-
     Attributes
     ----------
     means : TrainingMeans or None

@@ -34,8 +34,6 @@ class TrainingRecorder:
         What returns the metrics, for messages.
     average : callable, optional
         Takes batches and columns of numbers, and makes these the means over all ranks, which report together.
-    verb : {"return", "report"}
-        What `owner` does with them, for messages.
 
     Attributes
     ----------
@@ -69,8 +67,6 @@ class TrainingRecorder:
 
         Parameters
         ----------
-        batch : int
-            Batches done, from 1.
         metrics : tensor or dict
             As ``train_batch`` returned them.
 

@@ -148,9 +148,6 @@ def put_back(state: dict[str, Any], folder: Path, mesh: Any = None, *, only: str
 
     Parameters
     ----------
-    state : dict
-    folder : Path
-        The checkpoint.
     mesh : DeviceMesh, optional
         Over which they are sharded now, however many slots have written them; without one they are read whole.
     only : str

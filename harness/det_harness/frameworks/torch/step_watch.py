@@ -27,10 +27,6 @@ class StepWatch:
     ----------
     trainer : str
         What trains, for messages: ``Digits.train_batch()``.
-    frequency : int
-        ``optimizations.aggregation_frequency``.
-    done : int
-        Batches that were done before.
     quiet : bool
         Whether to warn of nothing: another rank does.
     """

@@ -38,8 +38,6 @@ class TorchTraining(TrainingPort):
 
     Parameters
     ----------
-    definition : Definition
-        What is trained.
     own_loop : bool
         Whether the user's own loop trains: buffers are equal on all ranks after each backward, else before each batch.
 
@@ -51,8 +49,6 @@ class TorchTraining(TrainingPort):
         What it is made of, in `running`.
     batches : iterator
         The training data from the batch that comes next, in `started`.
-    done : int
-        Batches that are done.
     """
 
     batches: Iterator[Any]

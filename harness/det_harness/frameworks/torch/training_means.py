@@ -26,8 +26,6 @@ class TrainingMeans(PassingReporter):
 
     Parameters
     ----------
-    call : TorchCall
-        The call that trains.
     compared_by : callable
         Takes the names, and returns by which metric trials are compared.
     look : callable

@@ -39,8 +39,6 @@ class GraphFeed(Feed):
     ----------
     environment : TrialEnvironment
         Its trial seed orders the data, its batch size cuts them.
-    steps : int
-        Batches of an epoch.
     """
 
     def __init__(self, call: FitCall, environment: TrialEnvironment, steps: int) -> None:

@@ -49,9 +49,6 @@ class GraphLoop:
     model : tf.keras.Model
     batches : iterator
         The training data, from where the run begins.
-    steps : int
-        Batches of an epoch.
-    class_weight : dict or None
     validate : callable
         Takes the number of an epoch, from 0, and returns the metrics of its validation, none where none is due.
     """

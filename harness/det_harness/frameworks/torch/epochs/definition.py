@@ -27,13 +27,7 @@ _BY_ITSELF = "A loop over context.epochs() loads, trains and evaluates by itself
 
 
 class CapturedLoop(Definition, Validation):
-    """A loop over ``context.epochs()``: what the user has built in the program.
-
-    Attributes
-    ----------
-    quick : bool
-        Whether this is a quick check.
-    """
+    """A loop over ``context.epochs()``: what the user has built in the program."""
 
     as_in_torch = True
     verb = "report"

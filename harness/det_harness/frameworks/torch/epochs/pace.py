@@ -18,13 +18,6 @@ RECOVERY_SECONDS = 60.0
 class Pace:
     """Says whether enough time has passed, given what it cost the last time; all times in seconds.
 
-    Parameters
-    ----------
-    now : float
-        When the training begins.
-    epochs : int
-        How many it has.
-
     Examples
     --------
     >>> pace = Pace(now=0.0, epochs=2_000)

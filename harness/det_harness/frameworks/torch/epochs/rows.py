@@ -38,8 +38,6 @@ class EpochRows:
     ----------
     loading : Loading
         Counts the batches that its loaders give.
-    length : int
-        Batches that an epoch counts as.
     metric : str, optional
         By which trials are compared, where the configuration names it.
     average : callable, optional

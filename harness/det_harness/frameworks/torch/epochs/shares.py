@@ -100,10 +100,6 @@ class Shares:
 class ShareOfBatches:
     """A batch sampler that gives one slot's part of each batch of another one; a batch too small for all, whole.
 
-    Parameters
-    ----------
-    batches : iterable of sequences
-
     Attributes
     ----------
     given : int
@@ -130,12 +126,7 @@ class ShareOfBatches:
 
 
 class ShareOfDataset:
-    """A dataset that is as long as what a slot is given of it; all else is that of the whole.
-
-    Parameters
-    ----------
-    whole : dataset
-    """
+    """A dataset that is as long as what a slot is given of it; all else is that of the whole."""
 
     def __init__(self, whole: Any, length: int) -> None:
         self._whole = whole

@@ -18,8 +18,6 @@ class EpochsTraining(TorchTraining):
 
     Attributes
     ----------
-    loop : CapturedLoop
-        What is trained.
     rows : EpochRows
         What the loop reports.
     """

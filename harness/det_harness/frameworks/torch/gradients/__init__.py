@@ -16,8 +16,6 @@ def gradients_of(communicator: Communicator, config: dict[str, Any], owner: str 
     ----------
     config : dict
         The experiment configuration; ``optimizations.gradient_compression`` and ``distributed`` are used.
-    owner : str
-        Name of the user's class, for messages.
     """
     if communicator.size == 1:
         from det_native.pytorch.gradients import LocalGradients

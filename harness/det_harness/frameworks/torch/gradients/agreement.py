@@ -42,8 +42,6 @@ class Agreement:
 
     Parameters
     ----------
-    size : int
-        Ranks.
     flags : int
         How many flags each rank brings.
 

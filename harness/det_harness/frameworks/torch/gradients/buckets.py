@@ -35,12 +35,8 @@ class Bucket:
 
     Parameters
     ----------
-    number : int
-        Its place among the buckets of the optimizer.
     extra : int
         Numbers that are exchanged with the gradients, see `extra`.
-    wire : Wire
-        What they travel by.
     compress : bool
         Exchange float32 and float64 as float16.
 

@@ -50,10 +50,6 @@ class GroupGradients(Gradients):
 
     Parameters
     ----------
-    size : int
-        Ranks.
-    wire : Wire
-        What the gradients travel by.
     compress : bool
         Exchange float32 and float64 as float16.
     """

@@ -24,8 +24,6 @@ class MemberGradients:
         Returns the parameters, as they are now.
     backward_passes : int
         Passes that complete a gradient.
-    size : int
-        Ranks.
     before : sequence of MemberGradients
         The others.
     compress : bool

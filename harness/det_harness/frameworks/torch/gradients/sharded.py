@@ -33,8 +33,6 @@ class ShardedGradients(Gradients):
 
     Parameters
     ----------
-    owner : str
-        Name of the user's class, for messages.
     layers : sequence of str
         Names of classes whose instances are gathered one at a time; none for a choice by size.
     compress : bool
