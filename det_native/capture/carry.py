@@ -15,9 +15,10 @@ from typing import Any
 
 from det_native.capture.never_sent import BUILT_AGAIN, never_sent
 from det_native.capture.secrets import looks_secret, text_of_bytes
-from det_native.capture.value_formats import human_size, size_of, tells_content, texts_in, type_name
+from det_native.capture.value_formats import size_of, tells_content, texts_in, type_name
 from det_native.heap.packing import Output
 from det_native.heap.values import code_at, stand_in, write_values
+from det_native.schema.sizes import shown_size
 
 NO_LIMIT = 1 << 62
 _CODE = type | types.FunctionType
@@ -85,7 +86,7 @@ def pack(
     value = values[min(names)]
 
     def too_large() -> None:
-        text = human_size(size) if (size := size_of(value)) else f"over {human_size(limit)}"
+        text = shown_size(size) if (size := size_of(value)) else f"over {shown_size(limit)}"
         raise CannotSendError(f"{type_name(value)}, {text}", kind="large")
 
     packing = _Packing(min(names), namespace, checked, limit, is_local, leaves_out=bool(states))
@@ -128,7 +129,7 @@ class _Packing:
         if not self.checked:
             _refuse_secrets(self.name, part)
             if (size := size_of(part)) is not None and size > self.limit:
-                raise CannotSendError(f"{type_name(part)}, {human_size(size)}", kind="large")
+                raise CannotSendError(f"{type_name(part)}, {shown_size(size)}", kind="large")
         if kind is str or kind is bytes:
             return None
         try:

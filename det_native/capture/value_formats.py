@@ -32,15 +32,6 @@ def type_name(value: object) -> str:
     return _KNOWN_AS.get(name, name.removeprefix("builtins.").removeprefix("__main__."))
 
 
-def human_size(size: float) -> str:
-    """Return ``200.0 MB`` for 200 000 000 bytes."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000 or unit == "GB":
-            return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    raise AssertionError("unreachable")
-
-
 def size_of(value: Any) -> int | None:
     """Return the bytes that a value takes if its type tells at once (arrays, tensors, tables, text), else None."""
     cls: Any = type(value)

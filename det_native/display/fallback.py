@@ -11,7 +11,7 @@ from det_native.client.source import Source
 from det_native.client.trial import Trial
 from det_native.display.curves import Curves, curves_of
 from det_native.display.failures import failures_of
-from det_native.display.feed import media_of, outputs_trial
+from det_native.display.feed import outputs_trial
 from det_native.display.html import experiment_html, trial_html
 from det_native.display.outputs import pictures_html
 from det_native.display.text import experiment_line, experiment_state, experiment_text, trial_line, trial_text
@@ -48,7 +48,7 @@ def last_state(handle: Experiment | Trial, *, picture: bool = True) -> dict[str,
 
 
 def _pictures(source: Source, trial: rest.Trial | None) -> str:
-    return "" if trial is None else pictures_html(source, media_of(source, trial.id))
+    return "" if trial is None else pictures_html(source, source.media(trial.id))
 
 
 def _as_of(handle: Experiment | Trial, experiment_id: int | str) -> str:

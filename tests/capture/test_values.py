@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from det_native.capture import carry
 from det_native.capture.carry import CannotSendError, Packed
-from det_native.capture.value_formats import human_size
 from det_native.heap.values import read_values
 
 LIMIT = 1 << 20
@@ -49,7 +48,7 @@ def test_a_200_mb_array_is_refused_by_its_size_without_being_copied() -> None:
     held = {"inner": [big]}
     tracemalloc.start()
     try:
-        with pytest.raises(CannotSendError, match=r"numpy.ndarray, 200.0 MB"):
+        with pytest.raises(CannotSendError, match=r"numpy.ndarray, 200 MB"):
             encode("held", held, declared=False)
         _, most = tracemalloc.get_traced_memory()
     finally:
@@ -58,7 +57,7 @@ def test_a_200_mb_array_is_refused_by_its_size_without_being_copied() -> None:
 
 
 def test_anything_over_the_limit_is_refused_before_it_is_written() -> None:
-    with pytest.raises(CannotSendError, match=r"over 1\.0 MB") as caught:
+    with pytest.raises(CannotSendError, match=r"over 1\.05 MB") as caught:
         encode("texts", ["x" * 1000 + str(i) for i in range(5000)], declared=False)
     assert caught.value.kind == "large"
     assert encode("text", b"x" * (LIMIT - 200), declared=False).content
@@ -79,11 +78,6 @@ def test_what_never_travels(value: Any) -> None:
 def test_local_modules_that_a_value_needs_are_named() -> None:
     encoded = encode("where", np.float32(1), declared=False, is_local=lambda name: name.startswith("numpy"))
     assert any(name.startswith("numpy") for name in encoded.modules)
-
-
-@pytest.mark.parametrize(("size", "text"), [(12, "12 B"), (200_000_000, "200.0 MB"), (1500, "1.5 kB")])
-def test_sizes_for_people(size: int, text: str) -> None:
-    assert human_size(size) == text
 
 
 _KEY = "AKIA" + "IOSFODNN7EXAMPLE"
