@@ -10,7 +10,7 @@ import click
 from det_native.client import following
 from det_native.client.catalog import is_local, source_of
 from det_native.client.completion import complete_experiment
-from det_native.client.describing import description, exact_facts
+from det_native.client.describing import description
 from det_native.client.history import rows_of
 from det_native.client.json_output import AS_JSON, print_json
 from det_native.client.log_options import LogOptions, takes_log_options
@@ -40,12 +40,12 @@ def describe(context: click.Context, experiment_id: int | str, *, with_metrics: 
     known, trials = source.experiment(experiment_id), source.trials(experiment_id)
     if with_metrics:
         rows = _metric_records(source, experiment_id)
+    told = {**known.model_dump(mode="json"), "id": experiment_id}
     if output.as_json:
-        told = {**known.model_dump(mode="json"), "id": experiment_id}
         told |= {"trials": [each.model_dump(mode="json") for each in trials]}
         print_json(told | ({"metrics": rows} if with_metrics else {}))
     elif output.as_csv and not with_metrics:
-        output.facts(exact_facts(known, shown_id=experiment_id))
+        output.facts([*told.items()])
     elif with_metrics:
         if not output.as_csv:
             click.echo(f"{description(known, trials, shown_id=experiment_id)}\n")

@@ -12,7 +12,7 @@ from det_native.client import following
 from det_native.client.arguments import KINDS, SYSTEM
 from det_native.client.artifacts import Artifacts
 from det_native.client.catalog import source_of
-from det_native.client.describing import TRIALS_HEAD, exact_trial_facts, trial_description, trials_rows
+from det_native.client.describing import TRIALS_HEAD, trial_description, trials_rows
 from det_native.client.download_commands import download_trial
 from det_native.client.history import rows_of
 from det_native.client.json_output import print_json
@@ -48,7 +48,7 @@ def describe(context: click.Context, trial_id: TrialName, output: Output) -> Non
     if output.as_json:
         print_json({**found.model_dump(mode="json"), "checkpoints": checkpoints})
     elif output.as_csv:
-        output.facts(exact_trial_facts(found, experiment, shown_id=shown_id))
+        output.facts([*found.model_dump(mode="json").items()])
     else:
         click.echo(trial_description(found, experiment, checkpoints, shown_id=shown_id))
 
