@@ -316,7 +316,6 @@ def _folders(capture: Capture, entries: Sequence[FileEntry]) -> tuple[FolderEntr
 def _value_entry(value: CapturedValue) -> ValueEntry:
     return ValueEntry(
         name=value.name,
-        codec=value.codec,
         sha256=hashlib.sha256(value.content).hexdigest(),
         size=len(value.content),
         before_cell=value.before_cell,

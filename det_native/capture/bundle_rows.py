@@ -77,7 +77,7 @@ def rows_of(
         yield BundleRow.about(
             [value_entry.sha256],
             what=value.name,
-            how=value.codec,
+            how="value",
             size=value_entry.size,
             cell=value.cell,
             note=value.description,

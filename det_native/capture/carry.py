@@ -1,4 +1,4 @@
-"""How values travel, or why they do not: in the format of their kind, else pickled, what they share in one pickle.
+"""How values travel, or why they do not: pickled, and what they share in one pickle.
 
 Classes and functions of cells go by reference: their cells run again before. What a slow cell has changed of an object
 that a quick one makes goes in place there; see ``det_native.heap.values``.
@@ -15,10 +15,10 @@ from typing import Any
 
 from det_native.capture.never_sent import BUILT_AGAIN, never_sent
 from det_native.capture.secrets import looks_secret, text_of_bytes
-from det_native.capture.value_formats import Encoded, human_size, size_of, tells_content, texts_in, type_name
-from det_native.capture.value_formats import encode as encode_plain
+from det_native.capture.value_formats import size_of, tells_content, texts_in, type_name
 from det_native.heap.packing import Output
 from det_native.heap.values import code_at, stand_in, write_values
+from det_native.schema.sizes import shown_size
 
 NO_LIMIT = 1 << 62
 _CODE = type | types.FunctionType
@@ -41,49 +41,15 @@ class CannotSendError(ValueError):
 class Packed:
     """Values as bytes, and what the program has to have by then: `code` are names of classes and functions.
 
-    `holds_model`: a part of a model, or an optimizer's, is among them.
+    `modules` are local modules that loading them imports. `holds_model`: a part of a model, or an optimizer's, is among
+    them.
     """
 
-    encoded: Encoded
+    content: bytes
+    description: str
+    modules: frozenset[str] = frozenset()
     code: frozenset[str] = frozenset()
     holds_model: bool = False
-
-
-def encode(
-    name: str,
-    namespace: Mapping[str, Any],
-    *,
-    declared: bool = False,
-    limit: int = NO_LIMIT,
-    is_local: Callable[[str], bool] = lambda _: False,
-) -> Packed:
-    """Return the value of a name: in the format of its kind, or pickled.
-
-    Parameters
-    ----------
-    name : str
-    namespace : mapping
-        Of the notebook.
-    declared : bool
-        The user has named it: it travels even if it holds what looks like a secret.
-    limit : int
-        Bytes that may not be exceeded.
-    is_local : callable
-        Whether a module (by name) is a file of the user's.
-
-    Raises
-    ------
-    CannotSendError
-        Something in it does not travel.
-    """
-    value = namespace[name]
-    if declared or (size_of(value) or limit) < limit:
-        if not declared:
-            _refuse_secrets(name, value)
-        plain = encode_plain(value)
-        if plain is not None:
-            return Packed(plain)
-    return pack([name], namespace, checked=declared, limit=limit, is_local=is_local)
 
 
 def pack(
@@ -120,7 +86,7 @@ def pack(
     value = values[min(names)]
 
     def too_large() -> None:
-        text = human_size(size) if (size := size_of(value)) else f"over {human_size(limit)}"
+        text = shown_size(size) if (size := size_of(value)) else f"over {shown_size(limit)}"
         raise CannotSendError(f"{type_name(value)}, {text}", kind="large")
 
     packing = _Packing(min(names), namespace, checked, limit, is_local, leaves_out=bool(states))
@@ -133,8 +99,8 @@ def pack(
     if missing and not states:
         raise _unpicklable(value, missing[0][1])
     described = ", ".join(dict.fromkeys(map(type_name, values.values())))
-    encoded = Encoded("objects", b"".join(output.parts), described, frozenset(packing.modules))
-    return Packed(encoded, frozenset(packing.code), packing.holds_model)
+    code, modules = frozenset(packing.code), frozenset(packing.modules)
+    return Packed(b"".join(output.parts), described, modules, code, packing.holds_model)
 
 
 def _unpicklable(value: Any, why: str) -> CannotSendError:
@@ -163,7 +129,7 @@ class _Packing:
         if not self.checked:
             _refuse_secrets(self.name, part)
             if (size := size_of(part)) is not None and size > self.limit:
-                raise CannotSendError(f"{type_name(part)}, {human_size(size)}", kind="large")
+                raise CannotSendError(f"{type_name(part)}, {shown_size(size)}", kind="large")
         if kind is str or kind is bytes:
             return None
         try:

@@ -17,7 +17,8 @@ from det_native.capture.secrets import find_secrets
 from det_native.capture.seen_files import SeenFiles
 from det_native.capture.submitted import has_come_home
 from det_native.capture.syntax import tree_of
-from det_native.capture.value_formats import human_size, size_of
+from det_native.capture.value_formats import size_of
+from det_native.schema.sizes import shown_size
 
 #: Bytes in memory that are better not made again unasked.
 LARGE = 100_000_000
@@ -50,7 +51,7 @@ def why_it_stays(execution: Execution, log: ExecutionLog, namespace: Mapping[str
     bound = execution.effects.bound if execution.effects is not None else frozenset()
     size = sum(size_of(namespace[name]) or 0 for name in bound & namespace.keys())
     if size > LARGE:
-        return f"left {human_size(size)} in memory"
+        return f"left {shown_size(size)} in memory"
     if secret:
         return "holds what looks like a secret"
     if execution.logged.seen.outside:
@@ -91,7 +92,7 @@ def needs_large_files(step: Step, log: ExecutionLog, root: Path, context: Path |
     seen = SeenFiles(log, [step.run] if may_read else [])
     data = collect_data([(step.source, "")], root, Path.cwd(), context, seen=seen)
     size = sum(file.path.stat().st_size for file in data.files)
-    return f"needs files of {human_size(size)}" if size > MOST_OF_FILES else ""
+    return f"needs files of {shown_size(size)}" if size > MOST_OF_FILES else ""
 
 
 def _may_need_files(source: str) -> bool:

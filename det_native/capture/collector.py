@@ -24,9 +24,9 @@ from det_native.capture.model import OutsidePath, SourceFile
 from det_native.capture.modules import is_installed
 from det_native.capture.secrets import is_environment_file, is_key_file
 from det_native.capture.seen_files import SeenFiles
-from det_native.capture.value_formats import human_size
 from det_native.schema.home import Home
 from det_native.schema.rest import CaptureRow
+from det_native.schema.sizes import shown_size
 
 #: Files and bytes that a pattern may stand for, by whether it says more of them than an ending.
 _FEW = {True: (1_000, 64 << 20), False: (50, 16 << 20)}
@@ -186,7 +186,7 @@ class Collector:
         most, size = _FEW[named]
         if len(new) <= most and sum(map(size_of_file, new)) <= size:
             return new
-        note = f"stands for too much, over {most:,} files or {human_size(size)}: name in include= what is needed"
+        note = f"stands for too much, over {most:,} files or {shown_size(size)}: name in include= what is needed"
         self._leave(what, label, note, how=how)
         return []
 

@@ -20,10 +20,10 @@ from det_native.capture.ignored import (
 )
 from det_native.capture.model import Maker, SourceFile
 from det_native.capture.secrets import is_environment_file, is_key_file
-from det_native.capture.value_formats import human_size
 from det_native.errors import ArgumentError, BundleTooLargeError, Problem
 from det_native.schema.home import FILE_HASHES, HOME_MARKERS, Home
 from det_native.schema.rest import CaptureRow
+from det_native.schema.sizes import shown_size
 
 BUNDLE_LIMIT = 100_663_296
 MAX_FILES = 100_000
@@ -123,8 +123,8 @@ def check_size(sizes: Iterable[tuple[str, int]], limit: int, root: Path | None) 
     where = f" under {str(root)!r}" if root else ""
     hint = f" Leave out what the code does not need by {IGNORE_FILE!r} there (gitignore syntax)." if root else ""
     raise BundleTooLargeError(
-        f"The {len(sizes)} files to send{where} have {human_size(total)}, {human_size(total - limit)} over the limit of"
-        f" {human_size(limit)}.{hint}"
+        f"The {len(sizes)} files to send{where} have {shown_size(total)}, {shown_size(total - limit)} over the limit of"
+        f" {shown_size(limit)}.{hint}"
         f" Bring large data to the workers by `det data put PATH`, after which the same code reads them there, or"
         f" name a path or URL that the workers see. The largest:",
         _largest(sizes),
@@ -133,7 +133,7 @@ def check_size(sizes: Iterable[tuple[str, int]], limit: int, root: Path | None) 
 
 def _largest(sizes: Iterable[tuple[str, int]]) -> list[Problem]:
     largest = sorted(sizes, key=lambda one: (-one[1], one[0]))[:_LARGEST]
-    return [Problem(name, human_size(size)) for name, size in largest]
+    return [Problem(name, shown_size(size)) for name, size in largest]
 
 
 def environment_file_row(target: str, cell: str = "") -> CaptureRow:

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import PrivateAttr
 
 from det_native.capture.submitted import CapturedAnswers, CapturedTraining
-from det_native.schema.manifests import BundleManifest, Codec, Program, ReadEntry, SettledEntry, Sha256
+from det_native.schema.manifests import BundleManifest, Program, ReadEntry, SettledEntry, Sha256
 from det_native.schema.proof import CallProof
 from det_native.schema.rest import CaptureRow
 from det_native.schema.worker_environment import PackageUse
@@ -58,7 +58,6 @@ class CapturedValue:
     """
 
     name: str
-    codec: Codec
     content: bytes
     before_cell: int
     description: str

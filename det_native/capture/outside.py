@@ -16,10 +16,10 @@ from det_native.capture.hash_cache import FileHash, FileStat, HashCache
 from det_native.capture.missing_files import OF_THE_SYSTEM
 from det_native.capture.model import Capture, OutsidePath
 from det_native.capture.stored import Stored, in_store
-from det_native.capture.value_formats import human_size
 from det_native.schema.datasets import MOST_FILES
 from det_native.schema.manifests import FileEntry, PlaceEntry, ReadEntry
 from det_native.schema.rest import CaptureRow
+from det_native.schema.sizes import shown_size
 
 #: In the working directory of a worker: the store's files by their absolute paths here.
 FOLDER = ".det_outside"
@@ -124,7 +124,7 @@ def _stored_row(one: OutsidePath, entries: Sequence[FileEntry]) -> CaptureRow:
 
 def _unsent_row(one: OutsidePath, files: Sequence[tuple[Path, FileStat]]) -> CaptureRow:
     size = sum(stat.size for _, stat in files)
-    amount = f"{len(files)} files, {human_size(size)}; " if len(files) > 1 else ""
+    amount = f"{len(files)} files, {shown_size(size)}; " if len(files) > 1 else ""
     note = (
         f"{amount}lies outside of what is sent: `det data put {one.text}` brings it to the workers, after which this "
         "line reads it there; or name a path or URL that the workers see"

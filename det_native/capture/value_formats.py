@@ -1,30 +1,16 @@
-"""What live values are called, how large they are, which texts are in them, and formats of their own for some.
+"""What live values are called, how large they are, and which texts are in them.
 
 Nothing is imported to tell, and nothing of the user's classes is called.
 """
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 from det_native.heap.edges import full_name
 from det_native.heap.ownership import is_offered
-from det_native.schema.manifests import Codec
-
-
-@dataclass(frozen=True)
-class Encoded:
-    """A value as bytes. `modules` are local modules that loading it imports."""
-
-    codec: Codec
-    content: bytes
-    description: str
-    modules: frozenset[str] = frozenset()
-
 
 _KNOWN_AS = {
     "_thread.lock": "threading.Lock",
@@ -44,15 +30,6 @@ def type_name(value: object) -> str:
     """Return the name of the value's type as users know it: ``numpy.ndarray``, ``threading.Lock``."""
     name = full_name(type(value))
     return _KNOWN_AS.get(name, name.removeprefix("builtins.").removeprefix("__main__."))
-
-
-def human_size(size: float) -> str:
-    """Return ``200.0 MB`` for 200 000 000 bytes."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000 or unit == "GB":
-            return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    raise AssertionError("unreachable")
 
 
 def size_of(value: Any) -> int | None:
@@ -147,85 +124,3 @@ def _texts(values: Iterable[Any]) -> Iterator[str]:
             yield value.decode("latin-1")
         elif isinstance(value, tuple):
             yield from _texts(value)
-
-
-def encode(value: Any) -> Encoded | None:
-    """Return a value in a format of its own; None if it travels like any other object."""
-    name = full_name(type(value))
-    encoder = next((encoder for end, encoder in _ENCODERS.items() if name in end), None)
-    return None if encoder is None else encoder(value)
-
-
-def _encode_array(value: Any) -> Encoded | None:
-    import numpy as np
-
-    if value.dtype.hasobject:
-        return None
-    file = io.BytesIO()
-    np.save(file, value, allow_pickle=False)
-    return Encoded("npy", file.getvalue(), f"array {value.shape} of {value.dtype}")
-
-
-def _encode_table(value: Any) -> Encoded | None:
-    """Return it as parquet where an engine is installed and gives back the same table."""
-    import pandas
-
-    if value.attrs:  # of which parquet makes JSON
-        return None
-    file = io.BytesIO()
-    try:
-        value.to_parquet(file)
-        same = pandas.read_parquet(io.BytesIO(file.getvalue())).equals(value)
-    except (ImportError, NotImplementedError, ValueError, TypeError, OSError):
-        return None
-    return Encoded("parquet", file.getvalue(), f"table of {len(value)} rows") if same else None
-
-
-def _encode_tensor(value: Any) -> Encoded | None:
-    """Return it as safetensors; one that this does not know (sparse, quantized) has no such format."""
-    if value.requires_grad:
-        return None
-    from safetensors.torch import save
-
-    try:
-        content = save({"value": value.cpu().contiguous()})
-    except (KeyError, RuntimeError, ValueError):
-        return None
-    return Encoded("safetensors", content, f"tensor {tuple(value.shape)} of {value.dtype}")
-
-
-_ENCODERS: dict[tuple[str, ...], Callable[[Any], Encoded | None]] = {
-    ("numpy.ndarray",): _encode_array,
-    ("pandas.DataFrame", "pandas.core.frame.DataFrame"): _encode_table,
-    ("torch.Tensor",): _encode_tensor,
-}
-
-
-def decode(codec: Codec, content: bytes, place: Callable[[str], str] = str) -> Any:
-    """Return the value that `content` encodes.
-
-    A ``safetensors`` file that holds one tensor called ``value`` is that tensor, else a dictionary of tensors.
-
-    Parameters
-    ----------
-    codec : str
-    content : bytes
-    place : callable
-        Gives the path that is used here instead of one in an object.
-    """
-    if codec == "objects":
-        from det_native.heap.values import only_value
-
-        return only_value(content, place)
-    if codec in ("npy", "weights"):
-        import numpy as np
-
-        return np.load(io.BytesIO(content), allow_pickle=False)
-    if codec == "parquet":
-        import pandas
-
-        return pandas.read_parquet(io.BytesIO(content))
-    from safetensors.torch import load
-
-    tensors = load(content)
-    return tensors["value"] if set(tensors) == {"value"} else tensors

@@ -10,7 +10,7 @@ from pathlib import PurePath
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from det_native.capture.carry import NO_LIMIT, CannotSendError, encode, pack
+from det_native.capture.carry import NO_LIMIT, CannotSendError, Packed, pack
 from det_native.capture.execution import Execution
 from det_native.capture.model import CapturedValue
 from det_native.capture.modules import is_local
@@ -18,7 +18,7 @@ from det_native.capture.never_sent import has_state
 from det_native.capture.program.choose import ROOM
 from det_native.capture.program.records import Plan, Run, Travel
 from det_native.capture.program.settings import settings_of
-from det_native.capture.value_formats import Encoded
+from det_native.capture.value_formats import size_of
 from det_native.errors import Problem
 from det_native.heap.edges import kind_of
 from det_native.heap.names import ROOTS
@@ -53,7 +53,7 @@ class ValuesToSend:
     ----------
     declared : set of str
         Those of the names in ``values=`` that can be sent.
-    encoded : dict of str to Encoded
+    encoded : dict of str to Packed
     errors : dict of str to CannotSendError
         Of names that cannot be sent, why.
     states : set of str
@@ -72,7 +72,7 @@ class ValuesToSend:
         self._wanted, self.executions, self.runs, self._sharing = wanted, executions, runs, sharing
         self.namespace, self._wrapped = namespace, wrapped
         self.declared: set[str] = set()
-        self.encoded: dict[str, Encoded] = {}
+        self.encoded: dict[str, Packed] = {}
         self.errors: dict[str, CannotSendError] = {}
         self.travels: dict[str, Travel] = {}
         self.states: set[str] = set()
@@ -143,19 +143,19 @@ class ValuesToSend:
         shares = frozenset(other for other in self._sharing(name) if self._is_data_or_object(other))
         limit = NO_LIMIT if declared else ROOM
         try:
-            packed = encode(name, self.namespace, declared=declared, limit=limit, is_local=is_local)
+            packed = pack([name], self.namespace, checked=declared, limit=limit, is_local=is_local)
         except CannotSendError as error:
             if error.kind in ("secret", "large") or not has_state(value):
                 raise
             packed = pack([name], self.namespace, states=[name], checked=declared, limit=limit, is_local=is_local)
             self.states.add(name)
-        self.encoded[name] = packed.encoded
+        self.encoded[name] = packed
         return Travel(
-            len(packed.encoded.content),
+            len(packed.content),
             weights=name in self.states,
             code=packed.code,
             shares=shares,
-            is_data=packed.encoded.codec != "objects",
+            is_data=size_of(value) is not None,
             holds_model=packed.holds_model,
             wrapped_in=self._wrapped_in(value) if packed.holds_model else frozenset(),
         )
@@ -179,9 +179,7 @@ class ValuesToSend:
             how = "declared" if value.name in self._wanted else "sent by value"
             cell = self.executions[value.maker].cell if value.maker is not None else ""
             note = f"{how}: {encoded.description}"
-            values.append(
-                CapturedValue(value.name, encoded.codec, encoded.content, place, note, cell, in_place=value.in_place)
-            )
+            values.append(CapturedValue(value.name, encoded.content, place, note, cell, in_place=value.in_place))
         return values
 
     def _put_together(self, plan: Plan) -> None:
@@ -195,7 +193,7 @@ class ValuesToSend:
         for _, names in groups:
             if len(names) > 1:
                 packed = pack(names, self.namespace, states=self.states & names, checked=True, is_local=is_local)
-                self.encoded |= dict.fromkeys(names, packed.encoded)
+                self.encoded |= dict.fromkeys(names, packed)
 
     def unused(self, plan: Plan) -> Iterator[str]:
         """Yield a sentence for each value that the user has named in vain."""

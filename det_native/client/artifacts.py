@@ -18,6 +18,7 @@ from det_native.client.source import Source
 from det_native.client.tables import table
 from det_native.errors import ArgumentError, NotFoundError, StorageError
 from det_native.schema import rest
+from det_native.schema.sizes import shown_size
 
 Folder = str | os.PathLike[str]
 
@@ -215,18 +216,6 @@ class Artifacts(Sequence[Artifact]):
         if left_out > 1:
             rows = [*rows[:ENDS], ("...", f"{left_out} more", "", rows[ENDS][3], ""), *rows[-ENDS:]]
         return f"{head}\n{table(('', 'path', 'size', 'batch', 'note'), rows)}"
-
-
-def shown_size(size: int) -> str:
-    """Return a size in words."""
-    if size < 1_000:
-        return f"{size} B"
-    amount = float(size)
-    for unit in ("kB", "MB", "GB"):
-        amount /= 1_000
-        if amount < 999.95 or unit == "GB":
-            break
-    return f"{amount:.1f} {unit}"
 
 
 def _count(number: int) -> str:

@@ -53,8 +53,8 @@ class Found(NamedTuple):
         Why the master did not say them.
     unseen : bool
         Whether there are or were some of a master of this machine, which does not run.
-    total : int or None
-        How many there are, those that are not in the list included; None where that is not known.
+    total : int
+        How many there are, those that are not in the list included.
     notice : str
         What else is to be known of it.
     """
@@ -62,15 +62,13 @@ class Found(NamedTuple):
     experiments: list[Listed]
     missing: DetError | None
     unseen: bool = False
-    total: int | None = None
+    total: int = 0
     notice: str = ""
 
     def rest_text(self, way: str) -> str:
         """Return ``50 of 123; <way> has all.``; empty where all are in the list."""
         shown = len(self.experiments)
-        if self.total is None or self.total <= shown:
-            return ""
-        return f"{shown} of {self.total}; {way} has all."
+        return "" if self.total <= shown else f"{shown} of {self.total}; {way} has all."
 
 
 def is_local(experiment_id: object) -> bool:
@@ -122,7 +120,7 @@ def find_experiments(
     with_trials = needs_trials(tree, order)
     known = [facts for facts in _facts_of_runs(with_trials=with_trials) if matches(tree, facts, moment)]
     found = [Listed(facts.shown_id, facts.experiment, _source_of_run(facts)) for facts in known]
-    total: int | None = len(found)
+    total = len(found)
     notice = ""
     if named_master(master_url) or read_runtime(home) is not None:
         try:
@@ -130,7 +128,7 @@ def find_experiments(
             of_master = source.find(filters, order, limit)
             found = [*(Listed(each.id, each, source) for each in of_master.experiments), *found]
             known += _facts_of_master(source, of_master.experiments, with_trials=with_trials)
-            total = None if of_master.total is None else len(found) - len(of_master.experiments) + of_master.total
+            total += of_master.total
             notice = of_master.notice
         except ArgumentError:
             raise

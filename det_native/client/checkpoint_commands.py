@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from det_native.client.catalog import local_source_with, source_of
+from det_native.client.checkpoint import Checkpoint as Handle
 from det_native.client.completion import complete_checkpoint
+from det_native.client.connect import connect
+from det_native.client.http_source import HttpSource
 from det_native.client.json_output import AS_JSON, print_json
 from det_native.client.model_commands import KEY_VALUE
 from det_native.client.output import Output, takes_output_options
 from det_native.client.run_names import EXPERIMENT
-
-if TYPE_CHECKING:
-    from det_native.client.source import Source
-    from det_native.schema.rest import Checkpoint
+from det_native.client.selection import best_checkpoints
+from det_native.client.source import Source
+from det_native.client.tables import facts, shown_table
+from det_native.client.transfer_bar import transfer_bar
+from det_native.schema.numbers import shown_number
+from det_native.schema.registry import CheckpointChange
+from det_native.schema.rest import Checkpoint
+from det_native.schema.states import CheckpointState
+from det_native.schema.trial_names import trial_name
 
 
 @click.group()
@@ -34,12 +43,6 @@ def checkpoint() -> None:
 @click.pass_context
 def list_checkpoints(context: click.Context, experiment_id: int | str, *, best: int | None, output: Output) -> None:
     """Show the checkpoints of an experiment that exist, oldest first."""
-    from det_native.client.catalog import source_of
-    from det_native.client.selection import best_checkpoints
-    from det_native.schema.numbers import shown_number
-    from det_native.schema.states import CheckpointState
-    from det_native.schema.trial_names import trial_name
-
     source = source_of(experiment_id, context.obj)
     experiment = source.experiment(experiment_id)
     found = [one for one in source.checkpoints(experiment_id=experiment_id) if one.state is CheckpointState.COMPLETED]
@@ -65,9 +68,6 @@ def list_checkpoints(context: click.Context, experiment_id: int | str, *, best: 
 @click.pass_context
 def describe(context: click.Context, uuid: str, *, output: Output) -> None:
     """Show what a checkpoint is of, and its files."""
-
-    from det_native.client.tables import facts, shown_table
-    from det_native.schema.trial_names import trial_name
 
     source, found = _find(uuid, context.obj)
     if output.as_json:
@@ -103,9 +103,6 @@ def describe(context: click.Context, uuid: str, *, output: Output) -> None:
 @click.pass_context
 def download(context: click.Context, uuid: str, *, output: Path | None, as_json: bool) -> None:
     """Copy the files of a checkpoint into a folder of its own, verified."""
-    from det_native.client.checkpoint import Checkpoint as Handle
-    from det_native.client.transfer_bar import transfer_bar
-
     source, found = _find(uuid, context.obj)
     with transfer_bar("downloading", found.size):
         folder = Handle(source, found).download(output)
@@ -137,8 +134,6 @@ def verify(context: click.Context, /, uuid: str, *, output: Output) -> None:
 @click.pass_context
 def delete(context: click.Context, uuids: tuple[str, ...], *, yes: bool) -> None:
     """Delete the files of checkpoints for good; refused for those that something needs."""
-    from det_native.schema.states import CheckpointState
-
     found = [_find(uuid, context.obj) for uuid in uuids]
     if not yes:
         size = sum(one.size for _, one in found if one.state is CheckpointState.COMPLETED)
@@ -180,8 +175,6 @@ def metadata(
     gone: tuple[str, ...],
 ) -> None:
     """Show what was noted of a checkpoint, or change it."""
-    from det_native.schema.registry import CheckpointChange
-
     source, found = _find(uuid, context.obj)
     if notes or gone:
         change = CheckpointChange(add_metadata=dict(notes), remove_metadata=list(gone))
@@ -191,8 +184,6 @@ def metadata(
 
 
 def _set_pinned(context: click.Context, uuids: tuple[str, ...], *, pinned: bool) -> None:
-    from det_native.schema.registry import CheckpointChange
-
     for source, one in [_find(uuid, context.obj) for uuid in uuids]:
         source.change_checkpoint(one.uuid, CheckpointChange(pinned=pinned))
         click.echo(f"Checkpoint {one.uuid} is {'pinned' if pinned else 'not pinned any more'}.")
@@ -200,10 +191,6 @@ def _set_pinned(context: click.Context, uuids: tuple[str, ...], *, pinned: bool)
 
 def _find(uuid: str, master: str | None) -> tuple[Source, Checkpoint]:
     """Return a checkpoint, and where it is known: a run of this machine's own is looked for first."""
-    from det_native.client.catalog import local_source_with
-    from det_native.client.connect import connect
-    from det_native.client.http_source import HttpSource
-
     local = local_source_with(uuid)
     if local is not None:
         return local

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import click
 
-if TYPE_CHECKING:
-    from det_native.client.session import Session
+from det_native.client.connect import connect
+from det_native.client.session import Session
+from det_native.schema import routes
+from det_native.schema.sizes import shown_size
+from det_native.schema.space import CleanWanted
 
 _RUNS = "Delete the folders of runs of experiments that have ended, with the files in their working directories?"
 
@@ -51,9 +54,6 @@ def clean(
     Without options the database is written anew without the room that it does not use. Models that are registered,
     checkpoints, and all that an experiment which goes on needs, stay in any case.
     """
-    from det_native.client.connect import connect
-    from det_native.schema import routes
-
     chosen = {"blobs": blobs or everything, "caches": caches or everything, "runs": runs or everything}
     kinds = [kind for kind, wanted in chosen.items() if wanted] + (["uploads"] if everything else [])
     if older_than is not None and not kinds:
@@ -80,10 +80,6 @@ def clean(
 
 
 def _clean(session: Session, kinds: list[str], older_than: float | None, *, dry_run: bool) -> None:
-    from det_native.schema import routes
-    from det_native.schema.sizes import shown_size
-    from det_native.schema.space import CleanWanted
-
     body = CleanWanted.model_construct(kinds=cast(Any, kinds), older_than_days=older_than or 0.0, dry_run=dry_run)
     done = session.call(routes.CLEAN_SPACE, body)
     for kind in done.kinds:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from det_native.client.connect import connect
+from det_native.client.http_source import HttpSource
 from det_native.client.output import Output, takes_output_options
+from det_native.client.state_words import trial_word
+from det_native.errors import DetError
+from det_native.schema import routes
+from det_native.schema.rest import Experiment, SlotInfo, Trial
+from det_native.schema.states import ExperimentState, TrialState
 from det_native.schema.trial_names import trial_name
-
-if TYPE_CHECKING:
-    from det_native.client.http_source import HttpSource
-    from det_native.schema.rest import Experiment, SlotInfo, Trial
 
 #: Of experiments that were given none.
 DEFAULT_PRIORITY = 42
@@ -29,10 +32,6 @@ def slot() -> None:
 @click.pass_context
 def list_slots(context: click.Context, *, output: Output) -> None:
     """Show each slot, and the trial that holds it; then the trials that run without a slot."""
-    from det_native.client.connect import connect
-    from det_native.client.http_source import HttpSource
-    from det_native.schema import routes
-
     session = connect(context.obj, start=False)
     source = HttpSource(session)
     slots = session.call(routes.GET_MASTER).slots
@@ -87,9 +86,6 @@ def queue() -> None:
 @click.pass_context
 def list_queue(context: click.Context, *, output: Output) -> None:
     """Show the trials that run, then those that wait, in the order in which they get slots, and for what they wait."""
-    from det_native.client.connect import connect
-    from det_native.client.http_source import HttpSource
-
     rows = _rows(HttpSource(connect(context.obj, start=False)))
     head = ("trial", "experiment", "state", "slots", "priority", "waits for")
     exact = [
@@ -109,10 +105,6 @@ def count_trials(source: HttpSource) -> tuple[int, int]:
 
 def left_text(master_url: str | None, *, kill: bool) -> str:
     """Return what becomes of trials when the master stops; of one that cannot be asked, what always holds."""
-    from det_native.client.connect import connect
-    from det_native.client.http_source import HttpSource
-    from det_native.errors import DetError
-
     try:
         running, waiting = count_trials(HttpSource(connect(master_url, start=False)))
     except DetError:
@@ -130,9 +122,6 @@ def left_text(master_url: str | None, *, kill: bool) -> str:
 
 
 def _rows(source: HttpSource) -> list[dict[str, Any]]:
-    from det_native.client.state_words import trial_word
-    from det_native.schema.states import ExperimentState, TrialState
-
     open_states = [state for state in ExperimentState if not state.terminal]
     going_on = [one for state in open_states for one in source.experiments(_MOST, state)]
     found: list[tuple[Experiment, Trial]] = [

@@ -1,13 +1,24 @@
-"""Groups of commands that also know them by other names."""
+"""Groups of commands that also know them by other names, and load each where it is asked for."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections import UserDict
+from importlib import import_module
+from typing import Any, ClassVar
 
 import click
 
-from det_native.client.checkpoint_commands import checkpoint as checkpoint_group
-from det_native.client.trial_commands import trial as trial_group
+
+class Commands(UserDict[str, Any]):
+    """Commands by name: ``"module:attribute"`` of this package until one is asked for."""
+
+    def __getitem__(self, name: str) -> click.Command:
+        command = self.data[name]
+        if isinstance(command, str):
+            module, _, attribute = command.partition(":")
+            command = self.data[name] = getattr(import_module(f"{__package__}.{module}"), attribute)
+        found: click.Command = command
+        return found
 
 
 class Group(click.Group):
@@ -32,15 +43,13 @@ class Group(click.Group):
 class ExperimentGroup(Group):
     """Takes Determined's names for what is listed of an experiment, too."""
 
-    elsewhere: ClassVar[dict[str, click.Group]] = {
-        "list-trials": trial_group,
-        "lt": trial_group,
-        "list-checkpoints": checkpoint_group,
-        "lc": checkpoint_group,
-    }
+    elsewhere: ClassVar[Commands] = Commands(
+        {
+            **dict.fromkeys(("list-trials", "lt"), "trial_commands:list_trials"),
+            **dict.fromkeys(("list-checkpoints", "lc"), "checkpoint_commands:list_checkpoints"),
+        }
+    )
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         """Return the command of a name, or of the one that it stands for."""
-        if name in self.elsewhere:
-            return self.elsewhere[name].get_command(context, "list")
-        return super().get_command(context, name)
+        return self.elsewhere[name] if name in self.elsewhere else super().get_command(context, name)

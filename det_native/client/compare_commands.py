@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import click
 
+from det_native.client import printed_program
+from det_native.client.catalog import is_local, source_of
+from det_native.client.comparing import compare as compared
 from det_native.client.json_output import AS_JSON, print_json
 from det_native.client.run_names import EXPERIMENT
+from det_native.errors import ArgumentError
 
 
 @click.command("compare")
@@ -14,8 +18,6 @@ from det_native.client.run_names import EXPERIMENT
 @click.pass_context
 def compare(context: click.Context, ids: tuple[int | str, ...], *, as_json: bool) -> None:
     """Show experiments side by side: configuration, hyperparameters, metrics, packages and programs."""
-    from det_native.client.comparing import compare as compared
-
     found = compared(ids, context.obj)
     if as_json:
         print_json(found.to_json())
@@ -36,9 +38,6 @@ def code(
 
     Many or large files are listed with their sizes.
     """
-    from det_native.client import printed_program
-    from det_native.client.catalog import source_of
-
     if cell is not None and path is not None:
         raise click.UsageError("--cell and --file exclude each other.")
     source = source_of(experiment_id, context.obj)
@@ -71,10 +70,6 @@ def diff(context: click.Context, experiment_id: int | str, other_id: int | str |
 
     With one ID: how those of the experiment that it was forked from became its own.
     """
-    from det_native.client.catalog import is_local, source_of
-    from det_native.client.comparing import compare as compared
-    from det_native.errors import ArgumentError
-
     first, second = experiment_id, other_id
     if second is None:
         origin = source_of(experiment_id, context.obj).experiment(experiment_id).forked_from

@@ -7,13 +7,15 @@ import threading
 from collections.abc import Callable, Iterable
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from io import StringIO
-from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem, get_completion_class
 
-if TYPE_CHECKING:
-    from det_native.client.catalog import Listed
+from det_native.client.catalog import Listed, find_experiments
+from det_native.client.remote.target import is_ssh
+from det_native.client.state_words import experiment_word
+from det_native.schema.states import CheckpointState, ExperimentState
+from det_native.schema.trial_names import trial_name
 
 SHELLS = ("bash", "zsh", "fish")
 #: Name of the variable by which the shell asks ``det`` for completions.
@@ -47,8 +49,6 @@ def complete_experiment(context: click.Context, parameter: click.Parameter, inco
 
 def complete_trial(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the trials whose names begin so: those of the experiment that is named, else the experiments."""
-    from det_native.schema.trial_names import trial_name
-
     begun, mark, _ = incomplete.replace("/", ".").partition(".")
 
     def trials() -> Iterable[tuple[str, str]]:
@@ -64,7 +64,6 @@ def complete_trial(context: click.Context, parameter: click.Parameter, incomplet
 
 def complete_checkpoint(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the checkpoints of the newest experiments whose uuids begin so."""
-    from det_native.schema.states import CheckpointState
 
     def checkpoints() -> Iterable[tuple[str, str]]:
         for one in _experiments(context):
@@ -77,23 +76,11 @@ def complete_checkpoint(context: click.Context, parameter: click.Parameter, inco
 
 def complete_state(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the states of experiments that begin so."""
-    from det_native.schema.states import ExperimentState
-
     words = (state.value for state in ExperimentState if state is not ExperimentState.DELETED)
     return [CompletionItem(word) for word in words if word.lower().startswith(incomplete.lower())]
 
 
-def _load() -> None:
-    from det_native.client.catalog import find_experiments
-    from det_native.schema.trial_names import trial_name
-
-    del find_experiments, trial_name
-
-
 def _experiments(context: click.Context) -> list[Listed]:
-    from det_native.client.catalog import find_experiments
-    from det_native.client.remote.target import is_ssh
-
     root = context.find_root()
     master = root.params.get("master") or os.environ.get("DET_MASTER") or os.environ.get("DET_MASTER_ADDR")
     # A machine that is reached by SSH takes longer than a tab key may.
@@ -101,8 +88,6 @@ def _experiments(context: click.Context) -> list[Listed]:
 
 
 def _said(one: Listed) -> str:
-    from det_native.client.state_words import experiment_word
-
     return f"{one.facts.name}: {experiment_word(one.facts)}"
 
 
@@ -117,7 +102,6 @@ def _items(find: Callable[[], Iterable[tuple[str, str]]], incomplete: str) -> li
                     found.append(CompletionItem(value, help=" ".join(said.split())))
 
     with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-        _load()  # it takes a while, of which the master is not to have less
         thread = threading.Thread(target=collect, name="det-completion", daemon=True)
         thread.start()
         thread.join(PATIENCE_SECONDS)

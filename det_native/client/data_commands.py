@@ -9,7 +9,13 @@ from pathlib import Path
 
 import click
 
+from det_native.capture.secrets import is_environment_file, is_key_file
+from det_native.client.connect import connect
+from det_native.client.datasets import Bar, bring, files_to_bring
 from det_native.client.output import Output, takes_output_options
+from det_native.errors import ArgumentError
+from det_native.schema import routes
+from det_native.schema.datasets import DATA_NAME
 
 _SECRETS_SHOWN = 5
 
@@ -30,10 +36,6 @@ def put(context: click.Context, path: Path, name: str | None, *, yes: bool) -> N
     All of a folder is sent. Where it holds what looks like keys and passwords, you are asked first; without a terminal
     it is refused unless you say --yes.
     """
-    from det_native.client.connect import connect
-    from det_native.client.datasets import Bar, bring, files_to_bring
-    from det_native.schema.datasets import DATA_NAME
-
     path = path.expanduser().absolute()
     chosen = name or path.name
     if not re.fullmatch(DATA_NAME, chosen):
@@ -60,9 +62,6 @@ def put(context: click.Context, path: Path, name: str | None, *, yes: bool) -> N
 @click.pass_context
 def list_data(context: click.Context, *, output: Output) -> None:
     """Show what is in the store."""
-    from det_native.client.connect import connect
-    from det_native.schema import routes
-
     found = connect(context.obj, start=False).call(routes.LIST_DATA)
     rows = [(one.name, one.files, f"{one.size / 1e6:,.1f} MB", one.created) for one in found]
     exact = [(one.name, one.files, one.size, one.created) for one in found]
@@ -75,18 +74,12 @@ def list_data(context: click.Context, *, output: Output) -> None:
 @click.pass_context
 def remove(context: click.Context, name: str) -> None:
     """Remove the data of that NAME; refused while an experiment that goes on reads them."""
-    from det_native.client.connect import connect
-    from det_native.schema import routes
-
     connect(context.obj, start=False).call(routes.REMOVE_DATA, name=name)
     click.echo(f"{name} is removed.")
 
 
 def _tell_secrets(files: Sequence[Path], name: str, root: Path, *, yes: bool) -> None:
     """Say which files look like keys and passwords, and ask whether to send them; refuse where nobody can be asked."""
-    from det_native.capture.secrets import is_environment_file, is_key_file
-    from det_native.errors import ArgumentError
-
     secrets = [file for file in files if is_environment_file(file.name) or is_key_file(file.name)]
     if not secrets:
         return

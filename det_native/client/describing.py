@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 
 from det_native.client.short_forms import batches_of, format_value, whole_percent
-from det_native.client.state_words import experiment_word, state_text, trial_notice, trial_word, waits_text
+from det_native.client.state_words import state_text, trial_notice, trial_word, waits_text
 from det_native.client.tables import facts, plain, shown_table
 from det_native.schema import rest
 from det_native.schema.ranking import trials_best_first
@@ -77,42 +77,10 @@ def notes_text(experiment: rest.Experiment) -> str:
     return "\n".join(["notes:", *(f"  {line}".rstrip() for line in lines)]) if lines else ""
 
 
-def exact_facts(experiment: rest.ExperimentDetail, *, shown_id: int | str | None = None) -> list[tuple[str, object]]:
-    """Return the same facts for programs: a value in each row, numbers exact, texts as they were written."""
-    return [
-        ("experiment", shown_id or experiment.id),
-        ("name", experiment.name),
-        ("state", experiment_word(experiment)),
-        ("waits_for", experiment.waits_for),
-        ("notice", experiment.notice),
-        ("progress", experiment.progress),
-        ("searcher", (experiment.config.get("searcher") or {}).get("name", "single")),
-        ("trials", experiment.trials),
-        ("failed_trials", experiment.failed_trials),
-        ("metric", experiment.metric),
-        ("smaller_is_better", experiment.smaller_is_better),
-        ("best", _or_empty(experiment.best_validation)),
-        ("created", experiment.created),
-        ("started", _or_empty(experiment.started)),
-        ("ended", _or_empty(experiment.ended)),
-        ("labels", experiment.labels),
-        ("description", experiment.description),
-        ("notes", experiment.notes),
-        ("project", experiment.project),
-        ("archived", experiment.archived),
-        ("forked_from", _or_empty(_origin(experiment, shown_id))),
-        ("error", "" if experiment.error is None else _error(experiment.error)),
-    ]
-
-
 def _origin(experiment: rest.Experiment, shown_id: int | str | None) -> int | str | None:
     """Return what the experiment that it was forked from is called."""
     origin = experiment.forked_from
     return f"local-{origin}" if origin is not None and isinstance(shown_id, str) else origin
-
-
-def _or_empty(value: object) -> object:
-    return "" if value is None else value
 
 
 def _error(error: rest.UserErrorInfo) -> str:
@@ -157,30 +125,6 @@ def trial_facts(trial: rest.Trial, experiment: rest.Experiment, *, shown_id: int
     if trial.error is not None:
         pairs.append(("error", _error(trial.error)))
     return pairs
-
-
-def exact_trial_facts(
-    trial: rest.Trial, experiment: rest.Experiment, *, shown_id: int | str
-) -> list[tuple[str, object]]:
-    """Return the same facts for programs: a value in each row, and numbers exact."""
-    return [
-        ("trial", trial.shown_number),
-        ("id", trial.id),
-        ("experiment", shown_id),
-        ("name", experiment.name),
-        ("state", trial_word(trial, experiment.state)),
-        ("notice", trial.notice),
-        ("batches", trial.batches),
-        ("target_batches", trial.target_batches),
-        ("metric", experiment.metric),
-        ("best", _or_empty(trial.best_validation)),
-        ("hyperparameters", trial.hparams),
-        ("seed", trial.seed),
-        ("created", trial.created),
-        ("started", _or_empty(trial.started)),
-        ("ended", _or_empty(trial.ended)),
-        ("error", "" if trial.error is None else _error(trial.error)),
-    ]
 
 
 def _state(trial: rest.Trial, experiment: rest.Experiment) -> str:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from det_native.client.catalog import source_of
+from det_native.client.checkpoint import Checkpoint
+from det_native.client.handles import Experiment
 from det_native.client.output import Output, takes_output_options
 from det_native.client.run_names import EXPERIMENT, TRIAL, TrialName
-
-if TYPE_CHECKING:
-    from det_native.client.checkpoint import Checkpoint
+from det_native.client.trial import Trial
+from det_native.schema.trial_names import trial_name
 
 _FOLDER = click.option(
     "-o",
@@ -49,9 +50,6 @@ def download_experiment(
     folder: Path,
 ) -> None:
     """Copy the best checkpoints of an experiment, one of each trial, verified."""
-    from det_native.client.catalog import source_of
-    from det_native.client.handles import Experiment
-
     experiment = Experiment(source_of(experiment_id, context.obj), experiment_id)
     _together(sort_by, smaller)
     _download(experiment.top_n_checkpoints(top_n, sort_by, smaller), folder, output)
@@ -81,8 +79,6 @@ def download_trial(
     folder: Path,
 ) -> None:
     """Copy a checkpoint of a trial, verified."""
-    from det_native.client.trial import Trial
-
     trial = Trial(*trial_id.find(context.obj))
     _together(sort_by, smaller)
     chosen = trial.select_checkpoint(
@@ -97,8 +93,6 @@ def _together(sort_by: str | None, smaller: bool | None) -> None:
 
 
 def _download(checkpoints: Sequence[Checkpoint], folder: Path, output: Output) -> None:
-    from det_native.schema.trial_names import trial_name
-
     rows = []
     for checkpoint in checkpoints:
         filled = checkpoint.download(folder / checkpoint.uuid)

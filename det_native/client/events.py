@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -66,18 +66,8 @@ class Connection(Protocol):
         """Break it, from any thread."""
 
 
-class Connector(Protocol):
-    """Opens event streams of one experiment."""
-
-    def __call__(self, after: int) -> Connection:
-        """Open a stream of the events after an id; raises MasterUnreachableError if no master answers."""
-
-
-class HasEnded(Protocol):
-    """Asks whether an experiment has ended; raises MasterUnreachableError if no master answers."""
-
-    def __call__(self) -> bool:
-        """Return whether nothing more will happen."""
+#: Opens a stream of the events of an experiment after an id; raises MasterUnreachableError if no master answers.
+Connector = Callable[[int], Connection]
 
 
 class EventStream(Iterator[rest.Event]):
@@ -87,7 +77,7 @@ class EventStream(Iterator[rest.Event]):
     ----------
     connect : Connector
     has_ended : callable
-        Whether the experiment has ended; asked when the master closes a stream.
+        Whether the experiment has ended; asked when the master closes a stream. Raises as `connect` does.
     after : int
         Id of the last event that is known already.
     patience : float
@@ -106,7 +96,7 @@ class EventStream(Iterator[rest.Event]):
     def __init__(
         self,
         connect: Connector,
-        has_ended: HasEnded,
+        has_ended: Callable[[], bool],
         after: int = 0,
         *,
         patience: float = PATIENCE,

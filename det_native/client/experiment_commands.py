@@ -6,19 +6,24 @@ import sys
 from collections.abc import Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import yaml
 
+from det_native.client import following
+from det_native.client.catalog import source_of
+from det_native.client.following import told_that_it_goes_on
+from det_native.client.handles import Experiment
 from det_native.client.json_output import AS_JSON, print_json
 from det_native.client.log_options import LogOptions
 from det_native.client.output import Output, takes_output_options
 from det_native.client.run_names import EXPERIMENT
+from det_native.client.source import Source
+from det_native.client.state_words import experiment_word
 from det_native.client.users_errors import users_traceback
-from det_native.errors import DetError
-
-if TYPE_CHECKING:
-    from det_native.client.source import Source
+from det_native.errors import DetError, ExperimentFailedError
+from det_native.schema.states import ExperimentState
 
 #: The experiment that was waited for was stopped; or it goes on, and the time is over.
 STOPPED, TIME_IS_OVER = 4, 5
@@ -78,8 +83,6 @@ def create(
         return
     click.echo(f"Experiment {experiment.id}" + (" has ended." if local else " is submitted."))
     if follow and not local:
-        from det_native.client import following
-
         following.print_logs(experiment.source, experiment.id, None, LogOptions(follow=True))
     if follow or local:
         context.exit(_end(experiment.source, experiment.id))
@@ -95,11 +98,6 @@ def wait(context: click.Context, experiment_id: int | str, *, timeout: float | N
 
     The exit code is 0 if it has completed, 1 if it has failed, 4 if it was stopped, 5 if it goes on after --timeout.
     """
-    from det_native.client.catalog import source_of
-    from det_native.client.following import told_that_it_goes_on
-    from det_native.client.handles import Experiment
-    from det_native.errors import ExperimentFailedError
-
     source = source_of(experiment_id, context.obj)
     try:
         with told_that_it_goes_on(experiment_id):
@@ -121,9 +119,6 @@ def wait(context: click.Context, experiment_id: int | str, *, timeout: float | N
 @click.pass_context
 def config(context: click.Context, experiment_id: int | str, *, output: Output) -> None:
     """Print the configuration of an experiment, complete, as YAML."""
-    import yaml
-
-    from det_native.client.catalog import source_of
 
     found: dict[str, Any] = source_of(experiment_id, context.obj).experiment(experiment_id).config
     if output.as_json:
@@ -146,9 +141,6 @@ def _leaves(fields: Mapping[str, Any], above: str = "") -> list[tuple[str, Any]]
 
 def _end(source: Source, experiment_id: int | str, *, quiet: bool = False) -> int:
     """Say how an experiment has ended; return the exit code."""
-    from det_native.client.state_words import experiment_word
-    from det_native.schema.states import ExperimentState
-
     found = source.experiment(experiment_id)
     if not quiet:
         click.echo(f"Experiment {experiment_id} is {experiment_word(found)}.")

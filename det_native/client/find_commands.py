@@ -7,8 +7,11 @@ from typing import Any
 
 import click
 
+from det_native.client.catalog import HEAD, find_experiments, list_rows
 from det_native.client.completion import complete_state
 from det_native.client.output import Output, takes_output_options
+from det_native.schema.query.filters import Filters
+from det_native.schema.query.ordering import parse_order
 
 _OPTIONS = (
     click.option("-n", "--limit", type=click.IntRange(1), default=50, show_default=True, help="So many at most."),
@@ -66,10 +69,6 @@ def _list(
     output: Output,
     **filters: Any,
 ) -> None:
-    from det_native.client.catalog import HEAD, find_experiments, list_rows
-    from det_native.schema.query.filters import Filters
-    from det_native.schema.query.ordering import parse_order
-
     asked = Filters(labels=labels, **filters)
     order = None if order_by is None else parse_order(order_by)
     found = find_experiments(master, None if everything else limit, asked, order)

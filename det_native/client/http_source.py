@@ -25,7 +25,6 @@ from det_native.errors import (
     NotFoundError,
     RequestError,
     StorageError,
-    UnsupportedFeatureError,
 )
 from det_native.schema import rest, routes
 from det_native.schema.life import Deletion, ExperimentContinuation, ExperimentFork, Retained, Retention
@@ -40,17 +39,16 @@ from det_native.schema.summaries import TrialSummary
 _PAGE = 10_000  # what the master gives at most for logs
 _EXPERIMENTS = 1000  # for lists of experiments
 _SUMMARIES = 200  # ids in one address
-_MOST = 10**6
 _STREAM_CHUNK = 4096
 _FILE_CHUNK = 1 << 20
 _VERIFY_SECONDS = 3600.0
 
 
 class FoundExperiments(NamedTuple):
-    """Experiments, how many there are in all (None from an earlier version), and what else is to be known."""
+    """Experiments, how many there are in all, and what else is to be known."""
 
     experiments: list[rest.Experiment]
-    total: int | None
+    total: int
     notice: str
 
 
@@ -110,8 +108,6 @@ class HttpSource(Source):
         ------
         ArgumentError
             If something in the filters cannot be understood.
-        UnsupportedFeatureError
-            If the master is of a version that finds nothing.
         """
         wanted = {**filters.parameters(), "order_by": None if order is None else order.written}
         found, total, notice, after = list[rest.Experiment](), 0, "", None
@@ -125,22 +121,11 @@ class HttpSource(Source):
                 if error.status != requests.codes.bad_request:
                     raise
                 raise ArgumentError(str(error)) from None
-            if routes.TOTAL not in headers:
-                return self._found_by_earlier_version(filters, order, limit)
             found += page
             total, notice, after = int(headers[routes.TOTAL]), headers.get(routes.NOTICE, ""), headers.get(routes.NEXT)
             if after is None:
                 break
         return FoundExperiments(found, total, notice)
-
-    def _found_by_earlier_version(self, filters: Filters, order: Order | None, limit: int | None) -> FoundExperiments:
-        if not filters.all or order is not None:
-            raise UnsupportedFeatureError(
-                f"The master at {self.url} is of an earlier version, which lists experiments but does not find them: "
-                "`det down` and `det up` renew it."
-            )
-        found = self.experiments(_MOST if limit is None else limit)
-        return FoundExperiments(found, None, "")
 
     def summaries(self, experiment_ids: Sequence[int | str], *, best: bool = False) -> list[TrialSummary]:
         found: list[TrialSummary] = []
@@ -168,29 +153,19 @@ class HttpSource(Source):
             after = rows[-1].batch
 
     def epochs(self, trial_id: int) -> list[rest.EpochRow]:
-        """Return what the framework's own history has of a trial; nothing from a master of an earlier version."""
-        try:
-            return self._session.call(routes.GET_EPOCHS, trial_id=trial_id)
-        except NotFoundError:
-            self.trial(trial_id)
-            return []
+        return self._session.call(routes.GET_EPOCHS, trial_id=trial_id)
 
     def system(self, trial_id: int, points: int | None = None) -> list[rest.SystemSample]:
         return self._session.call(routes.GET_SYSTEM, trial_id=trial_id, points=points)
 
     def media(self, trial_id: int, kind: MediaKind | None = None, after: int = 0) -> list[rest.Medium]:
-        """Return what a trial has logged, in that order; nothing from a master of an earlier version."""
         found: list[rest.Medium] = []
-        try:
-            while True:
-                page = self._session.call(routes.GET_MEDIA, trial_id=trial_id, kind=kind, after=after, limit=_PAGE)
-                found += page
-                after = found[-1].id if found else after
-                if len(page) < _PAGE:
-                    return found
-        except NotFoundError:
-            self.trial(trial_id)
-            return []
+        while True:
+            page = self._session.call(routes.GET_MEDIA, trial_id=trial_id, kind=kind, after=after, limit=_PAGE)
+            found += page
+            after = found[-1].id if found else after
+            if len(page) < _PAGE:
+                return found
 
     def medium_content(self, medium: rest.Medium) -> bytes:
         return self._session.call(routes.GET_MEDIUM_CONTENT, trial_id=medium.trial_id, medium_id=medium.id)
@@ -226,12 +201,7 @@ class HttpSource(Source):
         return self._session.call(routes.GET_VERSIONS_OF_CHECKPOINT, uuid=uuid)
 
     def artifacts(self, trial_id: int) -> list[rest.Artifact]:
-        """Return the files that the code of a trial has written, by path; none from a master of an earlier version."""
-        try:
-            return self._session.call(routes.LIST_TRIAL_ARTIFACTS, trial_id=trial_id)
-        except NotFoundError:
-            self.trial(trial_id)
-            return []
+        return self._session.call(routes.LIST_TRIAL_ARTIFACTS, trial_id=trial_id)
 
     def artifact_content(self, artifact: rest.Artifact, target: Path) -> None:
         """Write the content of such a file into `target`, verified and all at once; what is there is replaced.

@@ -6,12 +6,12 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from det_native.client.artifacts import shown_size
 from det_native.client.selection import trial_to_continue
 from det_native.errors import ArgumentError, ConfigurationError, RequestError
 from det_native.schema import rest
 from det_native.schema.life import Deletion, ExperimentContinuation, ExperimentFork, Retained, Retention
 from det_native.schema.reading import plain_mapping, read
+from det_native.schema.sizes import shown_size
 
 if TYPE_CHECKING:
     from pydantic import ValidationError

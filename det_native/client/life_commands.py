@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from contextlib import redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import yaml
 
+from det_native.client import life, selection
+from det_native.client.catalog import source_of
+from det_native.client.describing import notes_text
+from det_native.client.life import deleted_text, deletion_text, describe
 from det_native.client.output import Output, takes_output_options
 from det_native.client.run_names import EXPERIMENT, TRIAL, TrialName
 from det_native.errors import ArgumentError, DetError
-
-if TYPE_CHECKING:
-    from det_native.schema.rest import Experiment
+from det_native.schema.reading import read
+from det_native.schema.rest import Experiment
 
 _ID = click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
 _SHOWN = ("id", "name", "state", "labels", "project", "archived")
@@ -22,9 +28,6 @@ _TEXTS = ("description", "notes")
 
 def change_facts(master: str | None, experiment_id: int | str, output: Output, **change: Any) -> None:
     """Change what people write of an experiment, and print it."""
-    from det_native.client.catalog import source_of
-    from det_native.client.life import describe
-
     source = source_of(experiment_id, master)
     describe(source, experiment_id, **change)
     _print(experiment_id, source.experiment(experiment_id), output, changed=change)
@@ -34,8 +37,6 @@ def _print(
     experiment_id: int | str, found: Experiment, output: Output, *, changed: Mapping[str, object] | None = None
 ) -> None:
     """Print an experiment, with those of its texts that were changed."""
-    from det_native.client.describing import notes_text
-
     data = {**found.model_dump(mode="json"), "id": experiment_id}
     shown = {**data, "state": str(found.state), "labels": ", ".join(found.labels), "archived": _word(found.archived)}
     texts = [name for name in _TEXTS if name in (changed or {})]
@@ -117,9 +118,6 @@ def delete(context: click.Context, experiment_ids: tuple[int | str, ...], *, yes
 
     The newest goes first, so that one goes before what it began with.
     """
-    from det_native.client.catalog import source_of
-    from det_native.client.life import deleted_text, deletion_text
-
     ids = sorted(set(experiment_ids), key=lambda one: (isinstance(one, str), _number(one)), reverse=True)
     if not yes:
         for experiment_id in ids:
@@ -165,9 +163,6 @@ def fork(
     output: Output,
 ) -> None:
     """Submit the program of an experiment with another configuration."""
-    from det_native.client import life
-    from det_native.client.catalog import source_of
-
     values: dict[str, Any] = {}
     for each in hyperparameters:
         path, value = _pair(each, "--hp", "lr=0.01")
@@ -201,9 +196,6 @@ def continue_(
     output: Output,
 ) -> None:
     """Submit an experiment that goes on where a training has ended, with weights and optimizers."""
-    from det_native.client import life, selection
-    from det_native.client.catalog import source_of
-
     source = source_of(experiment_id, context.obj)
     if checkpoint is not None:
         found = source.checkpoints(experiment_id=experiment_id)
@@ -219,10 +211,7 @@ def continue_(
 @click.pass_context
 def move_run(context: click.Context, experiment_id: int | str, *, output: Output) -> None:
     """Train the program of a local run on the cluster."""
-    import sys
-    from contextlib import redirect_stdout
 
-    from det_native.client.catalog import source_of
     from det_native.experimental.moving import move
 
     quiet = output.as_json or output.as_csv
@@ -241,8 +230,6 @@ def _submitted(made: Experiment, output: Output) -> None:
 
 def _changes(given: tuple[str, ...]) -> dict[str, Any]:
     """Return the changes of files and fields, later ones over earlier ones."""
-    from det_native.schema.reading import read
-
     changes: dict[str, Any] = {}
     for each in given:
         if "=" in each and not Path(each).is_file():
@@ -258,8 +245,6 @@ def _changes(given: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _pair(text: str, option: str, example: str) -> tuple[list[str], Any]:
-    import yaml
-
     path, separator, value = text.partition("=")
     if not separator or not all(path.split(".")):
         raise ArgumentError(f"{option} {text}: a name and a value are needed, such as {example}.")

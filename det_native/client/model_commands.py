@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from det_native.client.catalog import local_source_with
+from det_native.client.checkpoint import Checkpoint
+from det_native.client.connect import connect
+from det_native.client.http_source import HttpSource
+from det_native.client.models import Model, ModelVersion, get, listing
+from det_native.client.models import create as add
 from det_native.client.output import Output, takes_output_options
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from det_native.client.http_source import HttpSource
-    from det_native.client.models import Model, ModelVersion
+from det_native.errors import NotFoundError
 
 _SORTS = ("name", "description", "created", "updated")
 _VERSION = click.IntRange(1)
@@ -68,8 +70,6 @@ def list_models(
     descending: bool,
 ) -> None:
     """Show the models."""
-    from det_native.client.models import listing
-
     found = listing(
         _source(context),
         name=name,
@@ -106,8 +106,6 @@ def create(
     metadata: tuple[tuple[str, Any], ...],
 ) -> None:
     """Add a model."""
-    from det_native.client.models import create as add
-
     _show(add(_source(context), name, description, dict(metadata), labels), output)
 
 
@@ -162,9 +160,6 @@ def register_version(
     metadata: tuple[tuple[str, Any], ...],
 ) -> None:
     """Make the checkpoint UUID the next version of a model."""
-    from det_native.client.catalog import local_source_with
-    from det_native.client.checkpoint import Checkpoint
-
     local = local_source_with(uuid)
     checkpoint = uuid if local is None else Checkpoint(*local)
     made = _model(context, name).register_version(
@@ -295,21 +290,14 @@ def _arrays(path: Path | None) -> Any:
 
 
 def _model(context: click.Context, name: str) -> Model:
-    from det_native.client.models import get
-
     return get(_source(context), name)
 
 
 def _source(context: click.Context) -> HttpSource:
-    from det_native.client.connect import connect
-    from det_native.client.http_source import HttpSource
-
     return HttpSource(connect(context.obj, start=False))
 
 
 def _version(context: click.Context, name: str, version: int | None) -> ModelVersion:
-    from det_native.errors import NotFoundError
-
     found = _model(context, name).get_version(version)
     if found is None:
         raise NotFoundError(f"The model {name!r} has no versions yet.")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import click
 
+from det_native.client.connect import connect
 from det_native.client.output import Output, takes_output_options
+from det_native.schema import routes
+from det_native.schema.launchers import LOCAL
 from det_native.schema.rest import MasterInfo
 
 
@@ -13,10 +16,6 @@ from det_native.schema.rest import MasterInfo
 @click.pass_context
 def nodes(context: click.Context, *, output: Output) -> None:
     """Show the machines of the cluster: their slots, who uses them, and what is wrong with one."""
-    from det_native.client.connect import connect
-    from det_native.schema import routes
-    from det_native.schema.launchers import LOCAL
-
     info = connect(context.obj, start=False).call(routes.GET_MASTER)
     if info.outage:
         click.echo(f"Warning: {info.outage}", err=True)

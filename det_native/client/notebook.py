@@ -12,24 +12,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from det_native.errors import ArgumentError, BundleCorruptError
-from det_native.schema.manifests import BundleManifest, Cell, Codec, FileEntry, ValueEntry
+from det_native.schema.manifests import BundleManifest, Cell, FileEntry, ValueEntry
 
 ReadBlob = Callable[[str], bytes]
 
 _MOST_NAMES = 20
 _CELL_ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_SUFFIXES: dict[Codec, str] = {
-    "npy": ".npy",
-    "objects": ".pkl",
-    "parquet": ".parquet",
-    "safetensors": ".safetensors",
-}
-_LOADS: dict[Codec, tuple[tuple[str, ...], str]] = {
-    "npy": (("numpy",), "numpy.load({path}, allow_pickle=False)"),
-    "objects": (("pathlib", "det_native.heap.values"), "pathlib.Path({path}).read_bytes()"),
-    "parquet": (("pandas",), "pandas.read_parquet({path})"),
-    "safetensors": (("safetensors.torch",), "safetensors.torch.load_file({path})"),
-}
 
 
 def write_notebook(manifest: BundleManifest, read_blob: ReadBlob, path: Path, *, title: str) -> Path:
@@ -103,24 +91,16 @@ def _code_cells(manifest: BundleManifest, folder: str) -> Iterator[dict[str, Any
 
 
 def _loading(values: Sequence[ValueEntry], numbers: Sequence[int], folder: str) -> str:
-    modules = sorted({module for number in numbers for module in _LOADS[values[number].codec][0]})
-    lines = ["# Values that were sent with the experiment.", *(f"import {module}" for module in modules), ""]
-    done: set[str] = set()
+    lines = ["# Values that were sent with the experiment.", "import pathlib", "import det_native.heap.values", ""]
+    together: dict[str, dict[str, bool]] = {}
+    files: dict[str, str] = {}
     for number in numbers:
         value = values[number]
-        if value.sha256 in done:
-            continue
-        location = json.dumps(f"{folder}/{_file_name(value, number)}", ensure_ascii=False)
-        if value.codec == "objects":
-            done.add(value.sha256)
-            same = (values[one] for one in numbers if values[one].sha256 == value.sha256)
-            wanted = {one.name: one.in_place for one in same}
-            content = _LOADS["objects"][1].format(path=location)
-            lines.append(f"det_native.heap.values.put_values({content}, globals(), {wanted})")
-            continue
-        lines.append(f"{value.name} = {_LOADS[value.codec][1].format(path=location)}")
-        if value.codec == "safetensors":
-            lines.append(f'{value.name} = {value.name}.get("value", {value.name})')
+        together.setdefault(value.sha256, {})[value.name] = value.in_place
+        files.setdefault(value.sha256, json.dumps(f"{folder}/{_file_name(value, number)}", ensure_ascii=False))
+    for sha256, wanted in together.items():
+        content = f"pathlib.Path({files[sha256]}).read_bytes()"
+        lines.append(f"det_native.heap.values.put_values({content}, globals(), {wanted})")
     return "\n".join(lines)
 
 
@@ -131,7 +111,7 @@ def _write_value(value: ValueEntry, number: int, read_blob: ReadBlob, folder: Pa
 
 def _file_name(value: ValueEntry, number: int) -> str:
     """Return a name that is unique where file names do not tell capitals apart, too."""
-    return f"{number}_{value.name}{_SUFFIXES[value.codec]}"
+    return f"{number}_{value.name}.pkl"
 
 
 def _restore(entry: FileEntry, read_blob: ReadBlob, folder: Path) -> bool:

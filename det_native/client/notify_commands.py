@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+from det_native.client.connect import connect
+from det_native.client.notifying import entries, put, remove_entry, set_entry, try_out
 from det_native.client.output import Output, takes_output_options
-
-if TYPE_CHECKING:
-    from det_native.schema.notify import Notify
-    from det_native.schema.notify_rest import MessageInfo
+from det_native.schema import routes
+from det_native.schema.notify import Notify
+from det_native.schema.notify_rest import MessageInfo
 
 _FAILED = 1
 
@@ -50,9 +49,6 @@ def set_notify(
     min_delta: float,
 ) -> None:
     """Be told of all experiments from now on."""
-    from det_native.client.connect import connect
-    from det_native.client.notifying import set_entry
-
     if webhook == "-":
         webhook = click.prompt("Webhook", hide_input=True)
     if secret == "-":
@@ -79,9 +75,6 @@ def set_notify(
 @click.pass_context
 def list_notify(context: click.Context, /, *, output: Output) -> None:
     """Show who is told of all experiments."""
-    from det_native.client.connect import connect
-    from det_native.client.notifying import entries
-
     found = entries(connect(context.obj, start=False))
     rows = [(entry.name, ", ".join(entry.on), _where(entry)) for entry in found]
     data = [entry.model_dump(mode="json") for entry in found]
@@ -94,9 +87,6 @@ def list_notify(context: click.Context, /, *, output: Output) -> None:
 @click.pass_context
 def list_messages(context: click.Context, /, *, limit: int, output: Output) -> None:
     """Show the messages that went out, or wait to."""
-    from det_native.client.connect import connect
-    from det_native.schema import routes
-
     found = connect(context.obj, start=False).call(routes.LIST_MESSAGES, limit=limit)
     rows = [_row(message) for message in found]
     output.table(("id", "created", "on", "by", "state", "text"), rows, found, empty="There are no messages.")
@@ -106,9 +96,6 @@ def list_messages(context: click.Context, /, *, limit: int, output: Output) -> N
 @click.pass_context
 def test_notify(context: click.Context, /) -> None:
     """Send a test message to everybody who is told."""
-    from det_native.client.connect import connect
-    from det_native.client.notifying import try_out
-
     found = try_out(connect(context.obj, start=False))
     if not found:
         click.echo("There is nobody to send to: `det notify set --webhook URL` or `--email ADDRESS`.", err=True)
@@ -125,9 +112,6 @@ def test_notify(context: click.Context, /) -> None:
 @click.pass_context
 def remove_notify(context: click.Context, /, *, name: str, everything: bool) -> None:
     """Be told no more: remove the entry of this name."""
-    from det_native.client.connect import connect
-    from det_native.client.notifying import put, remove_entry
-
     session = connect(context.obj, start=False)
     if everything:
         put(session, [])

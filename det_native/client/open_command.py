@@ -8,7 +8,12 @@ from urllib.parse import quote, urlencode
 
 import click
 
+from det_native.client.catalog import is_local, source_of
+from det_native.client.connect import connect
+from det_native.client.page_link import page_link, private_file
 from det_native.client.run_names import EXPERIMENT
+from det_native.errors import NoMasterError
+from det_native.schema.home import Home
 
 #: Where `jupyter lab` listens unless it is told otherwise.
 USUAL = "http://localhost:8888/"
@@ -26,8 +31,6 @@ def open_page(context: click.Context, experiment_id: int | str | None, *, page: 
     printed link signs a browser in: once, within two minutes. Runs of this machine's own (local-3) are in JupyterLab
     only.
     """
-    from det_native.client.catalog import is_local, source_of
-
     if experiment_id is not None:
         # What does not exist is said here, not by a page that stays empty.
         source_of(experiment_id, context.obj).experiment(experiment_id)
@@ -53,11 +56,6 @@ def open_page(context: click.Context, experiment_id: int | str | None, *, page: 
 
 
 def _open_at_master(context: click.Context, experiment_id: int | str | None, *, page: bool, only_print: bool) -> None:
-    from det_native.client.connect import connect
-    from det_native.client.page_link import page_link, private_file
-    from det_native.errors import NoMasterError
-    from det_native.schema.home import Home
-
     try:
         session = connect(context.obj, start=False)
     except NoMasterError as error:

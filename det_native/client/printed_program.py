@@ -36,7 +36,7 @@ def as_text(bundle: BundleManifest, read_blob: ReadBlob, experiment_id: int | st
         lines = [f"{file.path}  {_size(file)}" for file in bundle.links]
         parts.append("\n".join([f"{CELL} files of the cluster's store of data", *lines]))
     if bundle.values:
-        lines = [f"{value.name}  {value.codec}, {value.size:,} bytes" for value in bundle.values]
+        lines = [f"{value.name}  {value.size:,} bytes" for value in bundle.values]
         parts.append("\n".join([f"{CELL} values that were sent", *lines]))
     return "\n\n".join(parts)
 
@@ -49,10 +49,7 @@ def as_data(bundle: BundleManifest, read_blob: ReadBlob) -> dict[str, Any]:
         for file in bundle.files
     ]
     links = [{"path": file.path, "size": file.size, "sha256": file.sha256} for file in bundle.links]
-    values = [
-        {"name": value.name, "codec": value.codec, "size": value.size, "sha256": value.sha256}
-        for value in bundle.values
-    ]
+    values = [{"name": value.name, "size": value.size, "sha256": value.sha256} for value in bundle.values]
     return {
         "cells": [_cell(*each) for each in _cells(bundle)],
         "command": list(program.command),

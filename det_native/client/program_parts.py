@@ -123,7 +123,8 @@ def diff_of(first: Code, second: Code, names: tuple[str, str]) -> str:
         titles = [name if part == CELLS else f"{name}: {part}" for name in names]
         texts += difflib.unified_diff(before.splitlines(), after.splitlines(), titles[0], titles[1], lineterm="")
     sent = _differing(first.sent, second.sent)
-    others += [_sent_line(name, first.sent.get(name), second.sent.get(name)) for name in sent]
+    # Equal objects, such as sets, may be pickled in another order.
+    others += [_line(name, first.sent.get(name), second.sent.get(name), "in its pickled bytes") for name in sent]
     if texts or others:
         if not texts and data_only:
             others.insert(0, f"The code of {names[1]} is that of {names[0]}, but what was sent with it differs:")
@@ -179,12 +180,6 @@ def _line(name: str, one: Part | None, other: Part | None, why: str = "") -> str
     return f"{name}: {how} ({' -> '.join(part.what for part in (one, other) if part is not None)})"
 
 
-def _sent_line(name: str, one: Part | None, other: Part | None) -> str:
-    """Return what has become of a value; equal objects, such as sets, may be pickled in another order."""
-    pickled = one is not None and other is not None and one.what.startswith("objects,")
-    return _line(name, one, other, "in its pickled bytes" if pickled else "")
-
-
 def _written(text: str) -> Part:
     return Part(hashlib.sha256(text.encode()).hexdigest(), f"{len(text):,} characters", text, len(text))
 
@@ -199,7 +194,7 @@ def _sent(bundle: BundleManifest) -> Iterator[tuple[str, Part]]:
     for value in bundle.values:
         seen[value.name] = seen.get(value.name, 0) + 1
         again = f" ({seen[value.name]})" if seen[value.name] > 1 else ""
-        what = f"{value.codec}, {value.size:,} bytes, {value.sha256[:_SHORT_HASH]}"
+        what = f"{value.size:,} bytes, {value.sha256[:_SHORT_HASH]}"
         yield f"sent value {value.name}{again}", Part(value.sha256, what, size=value.size)
     for number, earlier in enumerate(bundle.program.earlier, 1):
         what = f"checkpoint {earlier.checkpoint} of experiment {earlier.experiment_id}"

@@ -5,16 +5,21 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from det_native.client.cluster_commands import left_text
+from det_native.client.connect import connect, named_master
 from det_native.client.output import Output, takes_output_options
-
-if TYPE_CHECKING:
-    from det_native.client.remote.checking import Finding
-    from det_native.client.remote.link import Connection
-    from det_native.client.remote.ssh import Line
+from det_native.client.remote import checking, setting_up
+from det_native.client.remote.asking import ask, command_there, install_service, planned_service
+from det_native.client.remote.checking import Finding
+from det_native.client.remote.link import Connection
+from det_native.client.remote.requirements import pinned
+from det_native.client.remote.ssh import Line
+from det_native.client.remote.target import is_ssh, parse_target
+from det_native.errors import NoMasterError
+from det_native.schema.home import Home
 
 _FAILED = 1
 #: Options of `det up` that name files of this machine.
@@ -34,8 +39,6 @@ def up(context: click.Context, named: str, options: Mapping[str, str], *, servic
         Those that are given, ``--slots`` and the like; the value is empty where one has none.
     service, yes : bool
     """
-    from det_native.client.connect import connect
-
     refused = [*options] if service else [name for name in _FILES_HERE if name in options]
     if refused:
         raise click.UsageError(f"{refused[0]} is for a master on this machine only")
@@ -68,12 +71,7 @@ def run_there(
     folder_of : Path, optional
         A notebook of this machine, whose folder is sent first.
     """
-    from det_native.client.connect import named_master
-    from det_native.client.remote.asking import command_there
-    from det_native.client.remote.link import Connection
-    from det_native.client.remote.target import is_ssh, parse_target
     from det_native.notebook_runs.sending import send_folder
-    from det_native.schema.home import Home
 
     address = named_master(named)
     if address is None or not is_ssh(address):
@@ -94,11 +92,6 @@ def run_there(
 
 
 def _serve(named: str, *, yes: bool) -> None:
-    from det_native.client.remote.asking import install_service, planned_service
-    from det_native.client.remote.link import Connection
-    from det_native.client.remote.target import parse_target
-    from det_native.schema.home import Home
-
     target = parse_target(named)
     with Connection(target, Home.default()).opened() as line:
         planned = planned_service(line)
@@ -131,11 +124,6 @@ def say_service(removal: str, *, running: bool) -> None:
 
 def down(named: str, *, kill: bool) -> None:
     """Stop the master there."""
-    from det_native.client.cluster_commands import left_text
-    from det_native.client.remote.link import Connection
-    from det_native.client.remote.target import parse_target
-    from det_native.schema.home import Home
-
     target = parse_target(named)
     left = left_text(named, kill=kill)
     if not Connection(target, Home.default()).stop(kill=kill):
@@ -153,10 +141,6 @@ def remote() -> None:
 
 
 def _connection(context: click.Context, address: str | None) -> Connection:
-    from det_native.client.remote.link import Connection
-    from det_native.client.remote.target import is_ssh, parse_target
-    from det_native.schema.home import Home
-
     named = address or context.obj
     if not named:
         raise click.UsageError("which machine? Name it, ssh://user@host, or set DET_MASTER to it")
@@ -171,8 +155,6 @@ def _connection(context: click.Context, address: str | None) -> Connection:
 @click.pass_context
 def check(context: click.Context, address: str | None, *, output: Output) -> None:
     """Say what works there: Python, GPUs, disk, versions, speed of the line. Exit code 1 if something is missing."""
-    from det_native.client.remote import checking
-
     found: list[Finding] = []
     good = checking.check(_connection(context, address), found.append if output.for_programs else _show)
     if output.for_programs:
@@ -211,9 +193,6 @@ def setup(
 
     It first shows what it will do, and asks. Of an address with ?python=..., that Python gets the packages.
     """
-    from det_native.client.remote import setting_up
-    from det_native.client.remote.requirements import pinned
-
     connection = _connection(context, address)
     requirements = pinned(notebook, packages)
     with connection.opened() as line, setting_up.wheel_folder() as folder:
@@ -238,9 +217,6 @@ def setup(
 
 
 def _say_what_runs(line: Line) -> None:
-    from det_native.client.remote.asking import ask
-    from det_native.errors import NoMasterError
-
     name = line.target.name
     try:
         there = ask(line, "find")

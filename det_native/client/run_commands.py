@@ -1,59 +1,51 @@
-"""What the commands of ``det`` do with one experiment or trial, of the master or of this machine's own."""
+"""What ``det`` does with one experiment, of the master or of this machine's own: facts, logs, an end."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
 from det_native.client import following
-from det_native.client.arguments import SYSTEM
-from det_native.client.artifacts import Artifacts
 from det_native.client.catalog import is_local, source_of
-from det_native.client.describing import (
-    TRIALS_HEAD,
-    description,
-    exact_facts,
-    exact_trial_facts,
-    trial_description,
-    trials_rows,
-)
+from det_native.client.completion import complete_experiment
+from det_native.client.describing import description
 from det_native.client.history import rows_of
-from det_native.client.json_output import print_json
-from det_native.client.log_options import LogOptions
-from det_native.client.media import media_of
-from det_native.client.output import Output
-from det_native.client.run_names import TrialName
+from det_native.client.json_output import AS_JSON, print_json
+from det_native.client.log_options import LogOptions, takes_log_options
+from det_native.client.output import Output, takes_output_options
+from det_native.client.run_names import EXPERIMENT, TRIAL
+from det_native.client.search_preview import preview_search
 from det_native.client.short_forms import format_value
 from det_native.client.source import Source
 from det_native.client.state_words import experiment_word
-from det_native.client.transfer_bar import transfer_bar
+from det_native.client.tensorboard import open_tensorboard
 from det_native.errors import ArgumentError
-from det_native.schema.ranking import trials_best_first
+from det_native.schema.home import Home
 from det_native.schema.states import ExperimentState, MetricKind
-from det_native.schema.trial_names import trial_name
 
 #: What ``describe --metrics`` tells of each trial, in this order.
 _ALL_KINDS = (MetricKind.TRAINING, MetricKind.VALIDATION, MetricKind.LOGGED)
 
 
-def describe_experiment(
-    experiment_id: int | str, master: str | None, output: Output, *, with_metrics: bool = False
-) -> None:
-    """Print facts of an experiment and its trials; or all metrics of all trials as rows."""
-    source = source_of(experiment_id, master)
+@click.command()
+@click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
+@click.option("--metrics", "with_metrics", is_flag=True, help="All metrics of all trials, a row for each report.")
+@takes_output_options
+@click.pass_context
+def describe(context: click.Context, experiment_id: int | str, *, with_metrics: bool, output: Output) -> None:
+    """Show how an experiment stands, what it waits for, and its trials, best first."""
+    source = source_of(experiment_id, context.obj)
     known, trials = source.experiment(experiment_id), source.trials(experiment_id)
     if with_metrics:
-        rows = metric_records(source, experiment_id)
+        rows = _metric_records(source, experiment_id)
+    told = {**known.model_dump(mode="json"), "id": experiment_id}
     if output.as_json:
-        told = {**known.model_dump(mode="json"), "id": experiment_id}
         told |= {"trials": [each.model_dump(mode="json") for each in trials]}
         print_json(told | ({"metrics": rows} if with_metrics else {}))
     elif output.as_csv and not with_metrics:
-        output.facts(exact_facts(known, shown_id=experiment_id))
+        output.facts([*told.items()])
     elif with_metrics:
         if not output.as_csv:
             click.echo(f"{description(known, trials, shown_id=experiment_id)}\n")
@@ -65,7 +57,7 @@ def describe_experiment(
         click.echo(description(known, trials, shown_id=experiment_id))
 
 
-def metric_records(source: Source, experiment_id: int | str) -> list[dict[str, Any]]:
+def _metric_records(source: Source, experiment_id: int | str) -> list[dict[str, Any]]:
     """Return all metrics of all trials of an experiment, a dictionary for each time that they were reported.
 
     ``trial`` is the number of the trial inside the experiment, ``trial_id`` its id, ``kind`` that of the metrics.
@@ -83,11 +75,56 @@ def _beside(row: dict[str, Any]) -> dict[str, Any]:
     return {f"{name} (metric)" if name in ("trial_id", "kind") else name: value for name, value in row.items()}
 
 
-def show_tensorboard(experiment_id: int | str, master: str | None) -> None:
-    """Run TensorBoard over an experiment's event files until Ctrl-C."""
-    from det_native.client.tensorboard import open_tensorboard
+@click.command("logs")
+@click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
+@takes_log_options
+@click.pass_context
+def experiment_logs(context: click.Context, experiment_id: int | str, *, wanted: LogOptions) -> None:
+    """Print what the trials of an experiment have written."""
+    following.print_logs(source_of(experiment_id, context.obj), experiment_id, None, wanted)
 
-    opened = open_tensorboard(source_of(experiment_id, master), experiment_id)
+
+@click.command()
+@click.argument("target", default="master", shell_complete=complete_experiment)
+@click.option("--trial", "is_trial", is_flag=True, help="TARGET is a trial: 7.2, local-<n>/<trial>, or its id.")
+@takes_log_options
+@click.pass_context
+def logs(context: click.Context, target: str, *, is_trial: bool, wanted: LogOptions) -> None:
+    """Print the log of an experiment (its number, or local-<n>), of a trial (7.2), or of this machine's master."""
+    if target == "master":
+        if context.obj:
+            raise click.UsageError("the log of a master on another machine is read there")
+        if wanted.level or wanted.grep or wanted.times or wanted.head or wanted.as_json:
+            raise click.UsageError(
+                "--level, --grep, --times, --head and --json are for the logs of experiments and trials."
+            )
+        following.print_file(Home.default().log, wanted.lines or 200, follow=wanted.follow)
+    elif is_trial or "." in target or "/" in target:
+        source, trial = TRIAL(target).find(context.obj)
+        following.print_logs(source, source.shown_id(trial.experiment_id), trial.id, wanted)
+    else:
+        experiment_id = EXPERIMENT(target)
+        following.print_logs(source_of(experiment_id, context.obj), experiment_id, None, wanted)
+
+
+@click.command("preview-search")
+@click.argument("config", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@takes_output_options
+def preview(config: Path, *, output: Output) -> None:
+    """Tell what the search of the configuration file CONFIG will run, and what it costs; nothing runs."""
+    found = preview_search(config)
+    if output.for_programs:
+        output.facts(list(found.to_json().items()), found.to_json())
+    else:
+        click.echo(found)
+
+
+@click.command()
+@click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
+@click.pass_context
+def tensorboard(context: click.Context, experiment_id: int | str) -> None:
+    """Open TensorBoard over the event files of an experiment's trials, until Ctrl-C."""
+    opened = open_tensorboard(source_of(experiment_id, context.obj), experiment_id)
     try:
         click.echo(f"TensorBoard of experiment {experiment_id}: {opened.url}  (Ctrl-C ends it)")
         opened.wait()
@@ -97,133 +134,28 @@ def show_tensorboard(experiment_id: int | str, master: str | None) -> None:
         opened.close()
 
 
-def list_trials(experiment_id: int | str, master: str | None, output: Output) -> None:
-    """Print the trials of an experiment, best first."""
-    source = source_of(experiment_id, master)
-    experiment = source.experiment(experiment_id)
-    found = trials_best_first(source.trials(experiment_id), smaller_is_better=experiment.smaller_is_better)
-    head = [*TRIALS_HEAD, f"best {experiment.metric}".rstrip(), "hyperparameters"]
-    if output.as_csv:
-        exact = [
-            (trial.shown_number, trial.id, trial.state.value, trial.batches, trial.best_validation, trial.hparams)
-            for trial in found
-        ]
-        output.table(["trial", "id", *head[1:]], exact)
-        return
-    output.table(
-        head,
-        trials_rows(found, experiment, experiment_id),
-        found,
-        empty=f"Experiment {experiment_id} has no trials yet.",
-    )
+def _life_command(verb: str, text: str) -> click.Command:
+    @click.command(verb, help=text)
+    @click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
+    @AS_JSON
+    @click.pass_context
+    def change(context: click.Context, experiment_id: int | str, *, as_json: bool) -> None:
+        _change(source_of(experiment_id, context.obj), experiment_id, verb, as_json=as_json)
+
+    return change
 
 
-def print_metrics(named: TrialName, kind: str | None, master: str | None, output: Output) -> None:
-    """Print the rows of metrics of a trial."""
-    source, trial = named.find(master)
-    shown_id = source.shown_id(trial.experiment_id)
-    if kind is None:
-        kind = source.experiment(shown_id).main_kind
-    rows = rows_of(source, trial.id, kind)
-    if rows or output.for_programs:
-        output.records(rows, _system_cell if kind == SYSTEM else lambda _, value: format_value(value))
-    else:
-        click.echo(f"Trial {trial_name(shown_id, trial.shown_number)} has reported no {kind} metrics.")
+pause = _life_command("pause", "Have an experiment's workers checkpoint and end, and give its slots back.")
+resume = _life_command("resume", "Go on with a paused experiment, from the checkpoints of its trials.")
+stop = _life_command("stop", "End an experiment for good: its workers write a checkpoint first. It becomes Stopped.")
+kill = _life_command("kill", "End an experiment now, without a checkpoint. It becomes Stopped.")
 
 
-def print_media(named: TrialName, master: str | None, output: Output, *, download: str | None = None) -> None:
-    """Print what a trial has logged besides numbers, and write it to files in the folder `download`."""
-    source, trial = named.find(master)
-    name = trial_name(source.shown_id(trial.experiment_id), trial.shown_number)
-    found = media_of(source, trial.id)
-    files = [str(medium.download(Path(download) / "")) for medium in found] if download is not None else []
-    data: list[dict[str, Any]] = [medium.facts.model_dump(mode="json") for medium in found]
-    cells: list[list[object]] = [
-        [medium.batch, medium.kind, medium.name, f"{medium.facts.size / 1e3:,.1f} kB", medium.caption]
-        for medium in found
-    ]
-    exact = [[*row[:3], medium.facts.size, row[4]] for row, medium in zip(cells, found, strict=True)]
-    names = ["batch", "kind", "name", "size", "caption"]
-    if files:
-        names = [*names, "file"]
-        data = [row | {"file": file} for row, file in zip(data, files, strict=True)]
-        cells, exact = ([[*row, file] for row, file in zip(rows, files, strict=True)] for rows in (cells, exact))
-    empty = f"Trial {name} has logged no pictures, tables, texts or histograms."
-    output.table(names, cells, data, empty=empty, exact=exact)
-
-
-def _system_cell(name: str, value: Any) -> str:
-    if name == "time":
-        return datetime.fromtimestamp(value).astimezone().isoformat(" ", "seconds")[:19]
-    return f"{value / 1e6:,.1f} MB" if "_bytes" in name else format_value(value)
-
-
-def describe_trial(named: TrialName, master: str | None, output: Output) -> None:
-    """Print facts of a trial and its checkpoints."""
-    source, found = named.find(master)
-    shown_id = source.shown_id(found.experiment_id)
-    experiment = source.experiment(shown_id)
-    checkpoints = source.checkpoints(trial_id=found.id)
-    if output.as_json:
-        print_json({**found.model_dump(mode="json"), "checkpoints": checkpoints})
-    elif output.as_csv:
-        output.facts(exact_trial_facts(found, experiment, shown_id=shown_id))
-    else:
-        click.echo(trial_description(found, experiment, checkpoints, shown_id=shown_id))
-
-
-def show_files(named: TrialName, paths: Sequence[str], folder: Path | None, master: str | None, output: Output) -> None:
-    """Print the files that a trial has written, or copy them into a folder; only those of `paths`, if there are any."""
-    source, trial = named.find(master)
-    name = f"trial {trial_name(source.shown_id(trial.experiment_id), trial.shown_number)}"
-    found = Artifacts(source, name, source.artifacts(trial.id))
-    if paths:
-        found = Artifacts(source, name, [found[path].facts for path in paths])
-    if folder is not None:
-        with transfer_bar("downloading", sum(artifact.size for artifact in found)):
-            copies = found.download(folder)
-        if output.as_json:
-            print_json([str(copy.absolute()) for copy in copies])
-        elif output.as_csv:
-            output.table(["file"], [[copy.absolute()] for copy in copies])
-        else:
-            click.echo(f"{len(copies)} file{'s' * (len(copies) != 1)} in {folder}.")
-        return
-    rows = [(artifact.path, artifact.size, artifact.batch, artifact.note) for artifact in found]
-    data = [artifact.facts for artifact in found]
-    output.table(("file", "bytes", "batch", "note"), rows, data, empty=f"T{name[1:]} has written no files.")
-
-
-def print_logs(
-    experiment_id: int | str | None,
-    named: TrialName | None,
-    master: str | None,
-    wanted: LogOptions,
-) -> None:
-    """Print the log of an experiment, or of a trial."""
-    if named is not None:
-        source, trial = named.find(master)
-        following.print_logs(source, source.shown_id(trial.experiment_id), trial.id, wanted)
-    else:
-        assert experiment_id is not None
-        source = source_of(experiment_id, master)
-        following.print_logs(source, experiment_id, None, wanted)
-
-
-def change(experiment_id: int | str, verb: str, master: str | None, *, as_json: bool = False) -> None:
-    """Pause, resume, stop or kill an experiment; one that has ended cannot be changed, whatever is asked.
-
-    Raises
-    ------
-    ArgumentError
-        If it has ended.
-    UnsupportedFeatureError
-        If a local run cannot do that.
-    """
-    source = source_of(experiment_id, master)
+def _change(source: Source, experiment_id: int | str, verb: str, *, as_json: bool) -> None:
+    """Pause, resume, stop or kill an experiment; one that has ended cannot be changed, whatever is asked."""
     known = source.experiment(experiment_id)
     if not known.state.terminal:
-        _ask(source, experiment_id, verb)
+        getattr(source, verb)(experiment_id)
         known = source.experiment(experiment_id)
         if as_json and (not known.state.terminal or known.state is ExperimentState.CANCELED):
             print_json({**known.model_dump(mode="json"), "id": experiment_id})
@@ -235,7 +167,3 @@ def change(experiment_id: int | str, verb: str, master: str | None, *, as_json: 
             click.echo(f"Experiment {experiment_id} is {experiment_word(known)}.")
             return
     raise ArgumentError(f"Experiment {experiment_id} has ended: it is {known.state}. There is nothing to {verb}.")
-
-
-def _ask(source: Source, experiment_id: int | str, verb: str) -> None:
-    getattr(source, verb)(experiment_id)

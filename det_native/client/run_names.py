@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from det_native.client.catalog import source_of
 from det_native.client.completion import complete_experiment, complete_trial
-
-if TYPE_CHECKING:
-    from det_native.client.source import Source
-    from det_native.schema.rest import Trial
+from det_native.client.selection import trial_with_number
+from det_native.client.source import Source
+from det_native.schema.rest import Trial
 
 _NUMBER = "[1-9][0-9]{0,17}"
 _EXPERIMENT = re.compile(f"{_NUMBER}|local-{_NUMBER}")
@@ -44,9 +44,6 @@ class TrialName:
         MasterUnreachableError
             If no master answers; none is started.
         """
-        from det_native.client.catalog import source_of
-        from det_native.client.selection import trial_with_number
-
         source = source_of(self.experiment or 0, master)
         if self.experiment is None:
             return source, source.trial(self.number)

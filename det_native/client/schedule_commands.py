@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+from det_native.client.connect import connect
 from det_native.client.output import Output, takes_output_options
-
-if TYPE_CHECKING:
-    from det_native.schema.schedules import Schedule
+from det_native.schema import routes
+from det_native.schema.schedules import Schedule
 
 _NUMBER = click.IntRange(min=1)
 
@@ -25,9 +23,6 @@ def schedule() -> None:
 @click.pass_context
 def list_schedules(context: click.Context, /, *, everything: bool, output: Output) -> None:
     """Show the schedules, newest first."""
-    from det_native.client.connect import connect
-    from det_native.schema import routes
-
     session = connect(context.obj, start=False)
     found = session.call(routes.LIST_SCHEDULES, all=everything)
     head = ("id", "name", "state", "when", "next", "runs", "last run")
@@ -45,9 +40,6 @@ def list_schedules(context: click.Context, /, *, everything: bool, output: Outpu
 @click.pass_context
 def describe_schedule(context: click.Context, /, *, number: int, output: Output) -> None:
     """Show a schedule."""
-    from det_native.client.connect import connect
-    from det_native.schema import routes
-
     found = connect(context.obj, start=False).call(routes.GET_SCHEDULE, schedule_id=number)
     output.facts(_facts(found), found.model_dump(mode="json"))
 
@@ -66,9 +58,6 @@ def _facts(found: Schedule) -> list[tuple[str, object]]:
 
 
 def _changed(context: click.Context, number: int, verb: str) -> None:
-    from det_native.client.connect import connect
-    from det_native.schema import routes
-
     verbs = {"cancel": routes.CANCEL_SCHEDULE, "pause": routes.PAUSE_SCHEDULE, "resume": routes.RESUME_SCHEDULE}
     found = connect(context.obj, start=False).call(verbs[verb], schedule_id=number)
     click.echo(f"Schedule {number} is {found.state.lower()}" + (f", next at {found.next}." if found.next else "."))

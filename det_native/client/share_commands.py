@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import click
 
+from det_native.client.catalog import source_of
 from det_native.client.json_output import AS_JSON, print_json
+from det_native.client.life import retain, retained_text
 from det_native.client.life_commands import change_facts
 from det_native.client.output import Output, takes_output_options
 from det_native.client.run_names import EXPERIMENT
+from det_native.client.shares import change_resources
 
 
 @click.group("set")
@@ -64,9 +67,6 @@ def set_gc_policy(
     output: Output,
 ) -> None:
     """Change how many checkpoints of an experiment stay; the others are deleted, and what that frees is told."""
-    from det_native.client.catalog import source_of
-    from det_native.client.life import retain, retained_text
-
     retained = retain(source_of(experiment_id, context.obj), experiment_id, best, trial_best, trial_latest)
     if output.as_json or output.as_csv:
         output.facts(list(retained.model_dump(mode="json").items()))
@@ -96,9 +96,6 @@ for _field, _what in (
 
 
 def _set(master: str | None, experiment_id: int | str, name: str, value: float, *, as_json: bool) -> None:
-    from det_native.client.catalog import source_of
-    from det_native.client.shares import change_resources
-
     source = source_of(experiment_id, master)
     change_resources(source, experiment_id, **{name: value})
     if as_json:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+from det_native.client.connect import connect
 from det_native.client.output import Output, takes_output_options
-
-if TYPE_CHECKING:
-    from det_native.client.session import Session
-    from det_native.schema.space import Space
+from det_native.client.session import Session
+from det_native.errors import DetError
+from det_native.schema import routes
+from det_native.schema.sizes import parse_size, shown_size
+from det_native.schema.space import Space, SpaceSettings
 
 # `det status` must not wait for a look at each file of a large home.
 _STATUS_AGE = 600
@@ -33,9 +33,6 @@ def space(
     context: click.Context, /, *, budget: str | None, keep_output: int | None, keep_caches: int | None, output: Output
 ) -> None:
     """Show what takes the disk of the master, by kind; or say what it may keep."""
-    from det_native.client.connect import connect
-    from det_native.schema.sizes import shown_size
-
     session = connect(context.obj, start=False)
     if budget is not None:
         set_budget(session, budget)
@@ -76,31 +73,22 @@ def space(
 
 def get_space(session: Session, max_age: float = 0.0) -> Space:
     """Ask a master what takes its disk, as it was at most so many seconds ago."""
-    from det_native.schema import routes
-
     return session.call(routes.GET_SPACE, max_age=max_age)
 
 
 def set_budget(session: Session, text: str) -> None:
     """Have the master keep its home below a size; ``none`` for no limit."""
-    from det_native.schema.sizes import parse_size
-
     size = None if text.strip().lower() == "none" else parse_size(text, "--budget")
     _set(session, budget=size)
 
 
 def _set(session: Session, **changes: int | None) -> None:
-    from det_native.schema import routes
-    from det_native.schema.space import SpaceSettings
-
     # The master says what is wrong with a value.
     session.call(routes.PUT_SPACE_SETTINGS, SpaceSettings.model_construct(None, **changes))
 
 
 def space_line(session: Session) -> list[tuple[str, str]]:
     """Return the line of ``det status`` on the disk; none of a master that is older."""
-    from det_native.errors import DetError
-
     try:
         found = get_space(session, _STATUS_AGE)
     except DetError:

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import os
 import shlex
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 
 from det_native.client import remote_commands
+from det_native.client.connect import check_version, connect
+from det_native.client.remote.slurm import NOTE, on_login_node
 from det_native.client.remote.target import is_ssh
+from det_native.client.running_options import lacking
+from det_native.client.service import install, plan_service, removal, require_systemd
+from det_native.client.session import Session
+from det_native.client.space_commands import set_budget
+from det_native.client.starting import ensure_master
+from det_native.errors import ArgumentError
+from det_native.schema import routes
 from det_native.schema.home import Home, read_runtime
-from det_native.schema.launchers import LAUNCHERS, LOCAL
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from det_native.schema.rest import MasterInfo
+from det_native.schema.launchers import LAUNCHERS, LOCAL, check_ray_address, check_ray_options
+from det_native.schema.resources import SLOTS_SETTING
+from det_native.schema.rest import MasterInfo
+from det_native.schema.sizes import parse_size
+from det_native.schema.start_settings import DATABASE, database_url, kept_setting
 
 _FAILED = 1
 
 
 def _slots(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    from det_native.schema.resources import SLOTS_SETTING
-
     match = SLOTS_SETTING.fullmatch(value.strip().lower()) if value else None
     if value is not None and (match is None or int(match[2]) == 0):
         raise click.BadParameter(f'{value!r} is no number of slots; write "4", "cpu:4" or "cuda:4".')
@@ -31,9 +38,6 @@ def _slots(context: click.Context, parameter: click.Parameter, value: str | None
 
 
 def _budget(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    from det_native.errors import ArgumentError
-    from det_native.schema.sizes import parse_size
-
     if value is not None and value.strip().lower() != "none":
         try:
             parse_size(value, "the disk budget")
@@ -43,9 +47,6 @@ def _budget(context: click.Context, parameter: click.Parameter, value: str | Non
 
 
 def _ray_address(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
-    from det_native.errors import ArgumentError
-    from det_native.schema.launchers import check_ray_address
-
     if value is not None:
         try:
             check_ray_address(value)
@@ -55,9 +56,6 @@ def _ray_address(context: click.Context, parameter: click.Parameter, value: str 
 
 
 def _check_ray_options(options: Mapping[str, Any]) -> None:
-    from det_native.errors import ArgumentError
-    from det_native.schema.launchers import LOCAL, check_ray_options
-
     given = {"--ray-address": options["ray_address"] is not None, "--ray-trusted": bool(options["ray_trusted"])}
     launcher = options["launcher"] or os.environ.get("DET_LAUNCHER") or LOCAL
     try:
@@ -117,14 +115,6 @@ def up(context: click.Context, /, *, service: bool, yes: bool, **options: Any) -
     It listens at a socket in its home, which only you can open. --port or --host open a port besides. With
     --launcher ray trials run on the machines of a Ray cluster.
     """
-    from det_native.client.connect import check_version, connect
-    from det_native.client.remote.slurm import NOTE, on_login_node
-    from det_native.client.running_options import lacking
-    from det_native.client.session import Session
-    from det_native.client.starting import ensure_master
-    from det_native.schema import routes
-    from det_native.schema.start_settings import DATABASE, database_url, kept_setting
-
     asked = {
         f"--{name.replace('_', '-')}": "" if value is True else str(value)
         for name, value in options.items()
@@ -163,8 +153,6 @@ def up(context: click.Context, /, *, service: bool, yes: bool, **options: Any) -
     if not asked:
         return
     if asked.pop("--disk-budget", None) is not None:
-        from det_native.client.space_commands import set_budget
-
         set_budget(connect(None, start=False), str(options["disk_budget"]))
     without = lacking(asked, runtime, connect(None, start=False).call(routes.GET_MASTER))
     if without:
@@ -201,8 +189,6 @@ def say_cluster(info: MasterInfo, storage: str = "") -> None:
 
 def _serve(home: Home, arguments: Sequence[str], *, yes: bool) -> None:
     """Show the unit, and have it installed."""
-    from det_native.client.service import install, plan_service, removal, require_systemd
-
     runtime = read_runtime(home)
     planned = plan_service(home, arguments, running=runtime is not None)
     require_systemd(planned)

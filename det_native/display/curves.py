@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from det_native.client.handles import Experiment, Trial
-from det_native.local.curves import Columns, columns_of
-from det_native.schema.drawn import has_running_means
-from det_native.schema.metric_names import companions
-from det_native.schema.rest import MetricRow
-
-MAX_POINTS = 2_000
-MAX_TRIALS = 50
-
-Points = tuple[list[int], list[float]]
+from det_native.display.feed import read_curves
+from det_native.schema.rest import MetricCurve
+from det_native.schema.states import MetricKind
 
 
 @dataclass(frozen=True)
@@ -72,22 +66,20 @@ class Curves:
 
 
 def curves_of(handle: Experiment | Trial) -> Curves:
-    """Collect the curves of an experiment (of up to 50 trials, newest left out) or of a trial."""
+    """Return the curves of an experiment (its newest 50 trials) or of a trial, as their source has reduced them."""
+    source = handle.source
     if isinstance(handle, Trial):
-        curves = Curves(
-            title=f"Trial {handle.number} of experiment {handle.source.shown_id(handle.experiment_id)}",
-            metric=handle.metric,
-        )
-        _add_trial(curves, handle, several=False, best=False)
-        return curves
-    trials = handle.trials
+        found = read_curves(source, handle.experiment_id, [handle.detail()], handle.id)
+        return _with_lines(Curves(title=trial_title(handle), metric=handle.metric), found, None, {})
+    trials = source.trials(handle.id)
+    found = read_curves(source, handle.id, trials)
     curves = Curves(title=f"Experiment {handle.id}", metric=handle.metric)
+    shown = len({curve.trial_id for curve in found})
+    if shown < len(trials) and shown > 1:
+        curves.notice = f"{shown} of {len(trials)} trials"
     best = handle.best_trial.id if trials else None
-    for trial in trials[:MAX_TRIALS]:
-        _add_trial(curves, trial, several=len(trials) > 1, best=trial.id == best)
-    if len(trials) > MAX_TRIALS:
-        curves.notice = f"{MAX_TRIALS} of {len(trials)} trials"
-    return curves
+    numbers = {trial.id: trial.shown_number for trial in trials} if len(trials) > 1 else {}
+    return _with_lines(curves, found, best, numbers)
 
 
 def trial_title(trial: Trial) -> str:
@@ -101,9 +93,7 @@ def curves_of_several(handles: Sequence[Experiment]) -> Curves:
     for number, handle in enumerate(handles, 1):
         curves.labels[number] = f"experiment {handle.id}"
         if handle.trials:
-            own = Curves(title="")
-            _add_trial(own, handle.best_trial, several=True, best=False)
-            curves.lines += [replace(line, trial=number) for line in own.lines]
+            curves.lines += [replace(line, trial=number) for line in curves_of(handle.best_trial).lines]
     return curves
 
 
@@ -123,61 +113,36 @@ def logged_line(name: str, reported: Collection[str], batches: list[int], values
     return Curve(name, validation, batches, values, logged=True, **known)
 
 
-def thin(batches: list[int], values: list[float], limit: int = MAX_POINTS) -> tuple[list[int], list[float]]:
-    """Keep at most `limit` points: of each stretch its smallest and its largest value, so that no spike is lost.
-
-    What is not a number is neither; a stretch of nothing else keeps one of them, which is a gap.
-    """
-    if len(batches) <= limit:
-        return batches, values
-    stretch = math.ceil(len(batches) / (limit // 2))
-    kept: list[int] = []
-    for start in range(0, len(batches), stretch):
-        indices = range(start, min(start + stretch, len(batches)))
-        numbers = [index for index in indices if not math.isnan(values[index])] or [start]
-        kept.extend(sorted({min(numbers, key=values.__getitem__), max(numbers, key=values.__getitem__)}))
-    return [batches[index] for index in kept], [values[index] for index in kept]
-
-
 def isolated(values: Sequence[float]) -> list[int]:
     """Return the indices of numbers that have a gap, or nothing, on both sides."""
     gaps = [True, *map(math.isnan, values), True]
     return [at for at in range(len(values)) if gaps[at] and not gaps[at + 1] and gaps[at + 2]]
 
 
-def _add_trial(curves: Curves, trial: Trial, *, several: bool, best: bool) -> None:
-    source = trial.source
-    experiment = source.experiment(source.shown_id(trial.experiment_id))
-    training = _series(source.metrics(trial.id, "training"))
-    if has_running_means(experiment.framework):
-        training |= {name: training.pop(companion) for name, companion in companions(training).items()}
-    validated = source.metrics(trial.id, "validation") if experiment.validates else []
-    validation = {
-        name: points for name, points in _series(validated).items() if not _repeats(points, training.get(name))
-    }
-    for kind in (training, validation):
-        for name, (batches, values) in sorted(kind.items()):
-            number = trial.number if several else 0
-            curve = Curve(name, kind is validation, *thin(batches, values), trial=number, best=best)
-            curves.lines.append(curve)
-    reported = {*training, *validation}
-    for name, (batches, values) in sorted(_series(source.metrics(trial.id, "logged")).items()):
-        line = logged_line(name, reported, *thin(batches, values), trial=trial.number if several else 0, best=best)
+def _with_lines(curves: Curves, found: Sequence[MetricCurve], best: int | None, numbers: Mapping[int, int]) -> Curves:
+    """Add the lines; `numbers` has those of the trials by id, none where there is only one trial."""
+    reported = {curve.name for curve in found if curve.kind is not MetricKind.LOGGED}
+    for curve in found:
+        points = _extremes(curve)
+        if not points:
+            continue
+        places = [batch for batch, _ in points], [value for _, value in points]
+        trial: dict[str, Any] = {"trial": numbers.get(curve.trial_id, 0), "best": curve.trial_id == best}
+        if curve.kind is MetricKind.LOGGED:
+            line = logged_line(curve.name, reported, *places, **trial)
+        else:
+            line = Curve(curve.name, curve.kind is MetricKind.VALIDATION, *places, **trial)
         curves.lines.append(line)
+    return curves
 
 
-def _repeats(points: Points, others: Points | None) -> bool:
-    """Whether points lie on a training curve: a run without validation data is "validated" by its training metrics."""
-    if others is None:
-        return False
-    known = dict(zip(*others, strict=True))
-    return all(known.get(batch) == value for batch, value in zip(*points, strict=True) if not math.isnan(value))
+def _extremes(curve: MetricCurve) -> list[tuple[int, float]]:
+    """Return the points of a reduced curve: of each stretch the smallest and the largest value, so no peak is lost.
 
-
-def _series(rows: Iterable[MetricRow]) -> Columns:
-    """Return batches and values of every metric that is a finite number somewhere; where it is none, there is a gap."""
-    return {
-        name: (batches, [value if math.isfinite(value) else math.nan for value in values])
-        for name, (batches, values) in columns_of(rows).items()
-        if any(map(math.isfinite, values))
-    }
+    A stretch without a number is a gap. Of a curve without any there is no point.
+    """
+    points: list[tuple[int, float]] = []
+    for batch, low, high in zip(curve.batch, curve.minimum, curve.maximum, strict=True):
+        ends = (value if value is not None and math.isfinite(value) else math.nan for value in (low, high))
+        points += [(batch, value) for value in dict.fromkeys(ends)]
+    return points if any(math.isfinite(value) for _, value in points) else []

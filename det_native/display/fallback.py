@@ -1,24 +1,21 @@
-"""What a saved notebook keeps of a live view: the last state as a line, as HTML and as a picture."""
+"""What a notebook shows of a handle, and keeps of a live view: text, HTML and the curves as PNG."""
 
 from __future__ import annotations
 
-import math
 import time
 from base64 import b64encode
-from collections.abc import Mapping
 from typing import Any
 
 from det_native.client.handles import Experiment
 from det_native.client.source import Source
 from det_native.client.trial import Trial
-from det_native.display.curves import Curve, Curves, logged_line, trial_title
+from det_native.display.curves import Curves, curves_of
 from det_native.display.failures import failures_of
-from det_native.display.feed import media_of, outputs_trial, read_curves
+from det_native.display.feed import outputs_trial
 from det_native.display.html import experiment_html, trial_html
 from det_native.display.outputs import pictures_html
-from det_native.display.text import experiment_line, experiment_state, trial_line
+from det_native.display.text import experiment_line, experiment_state, experiment_text, trial_line, trial_text
 from det_native.schema import rest
-from det_native.schema.states import MetricKind
 
 
 def last_state(handle: Experiment | Trial, *, picture: bool = True) -> dict[str, Any]:
@@ -32,8 +29,7 @@ def last_state(handle: Experiment | Trial, *, picture: bool = True) -> dict[str,
     picture : bool
         Whether to draw the curves, which takes a while.
     """
-    curves = reduced_curves(handle) if picture else None
-    png = _draw(curves) if curves is not None and curves.lines else None
+    png = _draw(curves_of(handle)) if picture else None
     if isinstance(handle, Experiment):
         detail = handle.detail()
         note = "" if detail.state.terminal else _as_of(handle, handle.id)
@@ -48,14 +44,11 @@ def last_state(handle: Experiment | Trial, *, picture: bool = True) -> dict[str,
         note = "" if trial.state.terminal else _as_of(handle, experiment_id)
         line = trial_line(trial, experiment_id, handle.metric, note, experiment_state(handle, trial))
         html = trial_html(handle, png, note=note, pictures=_pictures(handle.source, trial if picture else None))
-    bundle = {"text/plain": line, "text/html": html}
-    if png is not None:
-        bundle["image/png"] = b64encode(png).decode("ascii")
-    return bundle
+    return _bundle(line, html, png)
 
 
 def _pictures(source: Source, trial: rest.Trial | None) -> str:
-    return "" if trial is None else pictures_html(source, media_of(source, trial.id))
+    return "" if trial is None else pictures_html(source, source.media(trial.id))
 
 
 def _as_of(handle: Experiment | Trial, experiment_id: int | str) -> str:
@@ -64,65 +57,24 @@ def _as_of(handle: Experiment | Trial, experiment_id: int | str) -> str:
     return f"as of {time.strftime('%Y-%m-%d %H:%M')}{known}"
 
 
-def _draw(curves: Curves) -> bytes:
+def _draw(curves: Curves) -> bytes | None:
     from det_native.display.figure import draw  # loads matplotlib
 
-    return draw(curves).png()
+    return draw(curves).png() if curves.lines else None
 
 
-def reduced_curves(handle: Experiment | Trial) -> Curves:
-    """Return the curves of an experiment or a trial as their source has reduced them."""
-    source = handle.source
-    if isinstance(handle, Trial):
-        found = read_curves(source, handle.experiment_id, [handle.detail()], handle.id)
-        return _as_curves(found, Curves(title=trial_title(handle), metric=handle.metric), None, {})
-    trials = source.trials(handle.id)
-    found = read_curves(source, handle.id, trials)
-    curves = Curves(title=f"Experiment {handle.id}", metric=handle.metric)
-    shown = len({curve.trial_id for curve in found})
-    if shown < len(trials) and shown > 1:
-        curves.notice = f"{shown} of {len(trials)} trials"
-    best = handle.best_trial.id if trials else None
-    numbers = {trial.id: trial.shown_number for trial in trials} if len(trials) > 1 else {}
-    return _as_curves(found, curves, best, numbers)
+def make_mimebundle(handle: Experiment | Trial) -> dict[str, Any]:
+    """Return the display data of an experiment or a trial by MIME type.
 
-
-def _as_curves(found: list[rest.MetricCurve], curves: Curves, best: int | None, numbers: Mapping[int, int]) -> Curves:
-    """Add the lines; `numbers` has those of the trials by id, none where there is only one trial."""
-    training = {
-        (curve.trial_id, curve.name): dict(zip(curve.batch, curve.mean, strict=True))
-        for curve in found
-        if curve.kind is MetricKind.TRAINING
-    }
-    reported = {curve.name for curve in found if curve.kind is not MetricKind.LOGGED}
-    for curve in found:
-        validated = curve.kind is MetricKind.VALIDATION
-        points = _extremes(curve)
-        twin = training.get((curve.trial_id, curve.name))
-        if not points or (validated and twin is not None and _repeats(points, twin)):
-            continue
-        places = [batch for batch, _ in points], [value for _, value in points]
-        trial: dict[str, Any] = {"trial": numbers.get(curve.trial_id, 0), "best": curve.trial_id == best}
-        if curve.kind is MetricKind.LOGGED:
-            line = logged_line(curve.name, reported, *places, **trial)
-        else:
-            line = Curve(curve.name, validated, *places, **trial)
-        curves.lines.append(line)
-    return curves
-
-
-def _repeats(points: list[tuple[int, float]], twin: dict[int, float | None]) -> bool:
-    """Whether points lie on a training curve, as those of an experiment of before that did not validate."""
-    return all(twin.get(batch) == value for batch, value in points if math.isfinite(value))
-
-
-def _extremes(curve: rest.MetricCurve) -> list[tuple[int, float]]:
-    """Return the points of a reduced curve: of each stretch the smallest and the largest value, so no peak is lost.
-
-    A stretch without a number is a gap. Of a curve without any there is no point.
+    Front ends prefer the HTML, which holds the picture too; the PNG of its own is for those that show no HTML, and for
+    a saved notebook that is not trusted.
     """
-    points: list[tuple[int, float]] = []
-    for batch, low, high in zip(curve.batch, curve.minimum, curve.maximum, strict=True):
-        ends = (value if value is not None and math.isfinite(value) else math.nan for value in (low, high))
-        points += [(batch, value) for value in dict.fromkeys(ends)]
-    return points if any(math.isfinite(value) for _, value in points) else []
+    png = _draw(curves_of(handle))
+    if isinstance(handle, Experiment):
+        return _bundle(experiment_text(handle), experiment_html(handle, png), png)
+    return _bundle(trial_text(handle), trial_html(handle, png), png)
+
+
+def _bundle(text: str, html: str, png: bytes | None) -> dict[str, Any]:
+    picture = {} if png is None else {"image/png": b64encode(png).decode("ascii")}
+    return {"text/plain": text, "text/html": html, **picture}

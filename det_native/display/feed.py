@@ -11,7 +11,6 @@ from typing import Any
 
 from det_native.client.selection import best_trial
 from det_native.client.source import Source
-from det_native.errors import NotFoundError
 from det_native.local.curves import columns_of, reduce_curve
 from det_native.schema import rest
 from det_native.schema.drawn import drawn
@@ -86,22 +85,17 @@ class ViewReader:
         trial_id = self.outputs_of or (best.id if best is not None else 0)
         if not trial_id:
             return None
-        media = media_of(self._source, trial_id)[-MAX_MEDIA:]
-        files = files_of(self._source, trial_id)
         return {
             "trialId": trial_id,
             "chosen": self.outputs_of > 0,
-            "media": _json(media),
-            "files": _json(files),
+            "media": _json(self._source.media(trial_id)[-MAX_MEDIA:]),
+            "files": _json(self._source.artifacts(trial_id)),
         }
 
     def _system(self, trials: Sequence[rest.Trial]) -> dict[str, Any] | None:
         """Return what the trial whose log is shown uses of its machine; None where nothing is known of that."""
         trial = logged_trial(trials)
-        try:
-            samples = [] if trial is None else self._source.system(trial.id, SYSTEM_POINTS)
-        except NotFoundError:  # a master of an earlier version
-            return None
+        samples = [] if trial is None else self._source.system(trial.id, SYSTEM_POINTS)
         return {"trialId": trial.id, "samples": _json(samples)} if trial is not None and samples else None
 
     def _logs(self, trials: Sequence[rest.Trial]) -> list[rest.LogLine]:
@@ -129,22 +123,6 @@ def outputs_trial(trials: Sequence[rest.Trial], *, smaller_is_better: bool) -> r
     """Return the trial whose outputs are shown: the best one, or while none has been validated that which runs."""
     validated = [trial for trial in trials if trial.best_validation is not None]
     return best_trial(validated, smaller_is_better=smaller_is_better) or logged_trial(trials)
-
-
-def media_of(source: Source, trial_id: int) -> list[rest.Medium]:
-    """Return what a trial has logged; nothing where its master is of an earlier version."""
-    try:
-        return source.media(trial_id)
-    except NotFoundError:
-        return []
-
-
-def files_of(source: Source, trial_id: int) -> list[rest.Artifact]:
-    """Return the files that a trial has written; none where its master is of an earlier version."""
-    try:
-        return source.artifacts(trial_id)
-    except NotFoundError:
-        return []
 
 
 def read_curves(

@@ -8,10 +8,10 @@ from html import escape
 
 from det_native.client.short_forms import shortened
 from det_native.client.source import Source
-from det_native.display.feed import files_of, media_of
 from det_native.errors import DetError
 from det_native.schema import rest
 from det_native.schema.outputs import MIME_TYPES, MediaKind
+from det_native.schema.sizes import shown_size
 
 MOST_NAMED = 8
 #: Of a saved notebook: bytes of one picture, and of all.
@@ -28,7 +28,7 @@ def output_facts(source: Source, trial: rest.Trial | None, *, several: bool = Fa
     if trial is None:
         return {}
     whose = f" (trial {trial.shown_number})" if several else ""
-    found = {"logged": media_text(media_of(source, trial.id)), "files": files_text(files_of(source, trial.id))}
+    found = {"logged": media_text(source.media(trial.id)), "files": files_text(source.artifacts(trial.id))}
     return {label: text + whose for label, text in found.items() if text}
 
 
@@ -47,17 +47,7 @@ def media_text(media: Sequence[rest.Medium]) -> str:
 
 def files_text(files: Sequence[rest.Artifact]) -> str:
     """Return ``best.keras (1.2 MB), log.csv (310 B)``."""
-    return _listed([f"{shortened(file.path)} ({size_text(file.size)})" for file in files])
-
-
-def size_text(size: int) -> str:
-    """Return a number of bytes as it is shown, in powers of 1000."""
-    amount = float(size)
-    for unit in ("B", "kB", "MB"):
-        if amount < 999.5:
-            return f"{amount:.3g} {unit}"
-        amount /= 1000
-    return f"{amount:.3g} GB"
+    return _listed([f"{shortened(file.path)} ({shown_size(file.size)})" for file in files])
 
 
 def pictures_html(source: Source, media: Sequence[rest.Medium]) -> str:
@@ -66,7 +56,7 @@ def pictures_html(source: Source, media: Sequence[rest.Medium]) -> str:
     for medium in _last_pictures(media):
         caption = " ".join(filter(None, [f"{medium.name}, batch {medium.batch:,}", medium.caption]))
         if medium.size > min(room, PICTURE_BYTES):
-            parts.append(_note(f"{caption}: {size_text(medium.size)}, too large to be saved in the notebook"))
+            parts.append(_note(f"{caption}: {shown_size(medium.size)}, too large to be saved in the notebook"))
             continue
         try:
             content = source.medium_content(medium)

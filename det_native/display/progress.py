@@ -6,6 +6,7 @@ import time
 from html import escape
 from typing import Any
 
+from det_native.client.rendering import PlainProgress
 from det_native.client.short_forms import whole_percent
 
 STEPS = 1000
@@ -88,21 +89,12 @@ class NotebookLine:
             self._shown.update(data, raw=True)
 
 
-class MessagesOnly:
+class MessagesOnly(PlainProgress):
     """Messages below a cell, where something else shows the progress or nothing is to."""
-
-    def update(self, fraction: float, text: str) -> None:
-        """Show nothing."""
-
-    def flush(self) -> None:
-        """Nothing is held back."""
 
     def message(self, text: str) -> None:
         """Print text, at once."""
         print(text, flush=True)
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 class TqdmProgress:

@@ -30,7 +30,7 @@ class DisplayRenderer:
         The PNG is what a saved notebook still shows where HTML is not trusted. Without a master it is a
         sentence: showing a handle must not fail the cell.
         """
-        from det_native.display.mimebundle import make_mimebundle
+        from det_native.display.fallback import make_mimebundle
 
         try:
             return make_mimebundle(handle)

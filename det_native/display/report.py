@@ -11,6 +11,7 @@ from det_native.client.short_forms import shortened
 from det_native.display.environment import in_notebook
 from det_native.display.html import table_html
 from det_native.schema.rest import CaptureRow
+from det_native.schema.sizes import shown_size
 
 TITLES = ("what", "how", "size", "cell", "status", "note")
 MAX_ROWS = 40
@@ -19,16 +20,6 @@ RUNS_AGAIN = "runs again"
 WIDTH = 100
 MAX_TEXT = 24
 MUTED = "opacity:.65"
-
-
-def format_size(size: int) -> str:
-    """Return bytes in the largest unit that leaves at least 1 before the point (powers of 1000)."""
-    amount = float(size)
-    for unit in ("B", "kB", "MB"):
-        if amount < 999.5:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.3g} {unit}"
-        amount /= 1000
-    return f"{amount:.3g} GB"
 
 
 def counted(number: int, what: str) -> str:
@@ -77,7 +68,7 @@ class ReportView:
         belonging = self._belonging()
         words = [counted(len(belonging), "item"), self._size()]
         if self._sent:
-            words.append(f"{format_size(sum(row.size for row in belonging if row.status == 'new'))} new")
+            words.append(f"{shown_size(sum(row.size for row in belonging if row.status == 'new'))} new")
         left_out = len(self._rows) - len(belonging)
         return ", ".join([*words, f"{left_out} left out"] if left_out else words)
 
@@ -101,7 +92,7 @@ class ReportView:
         return [row for row in self._rows if row.status != "not sent"]
 
     def _size(self) -> str:
-        return format_size(sum(row.size for row in self._belonging()))
+        return shown_size(sum(row.size for row in self._belonging()))
 
     def _lines(self) -> list[str]:
         """The warnings, and the table as text."""
@@ -129,7 +120,7 @@ class ReportView:
         return f'<div style="font-size:13px"><details>{summary}{table}{rest}</details>{warnings}</div>'
 
     def _entries(self, row: CaptureRow) -> tuple[str, ...]:
-        return row.what, row.how, format_size(row.size) if row.size else "", row.cell, self._status(row), row.note
+        return row.what, row.how, shown_size(row.size) if row.size else "", row.cell, self._status(row), row.note
 
     def _status(self, row: CaptureRow) -> str:
         if row.how == RUNS_AGAIN:

@@ -147,7 +147,7 @@ def _check_python(manifest: BundleManifest, there: EnvironmentAnswer, machine: s
     if minor == manifest.interpreter.minor:
         return []
     if manifest.bound_to_python:
-        names = ", ".join(value.name for value in manifest.values if value.codec == "objects")
+        names = ", ".join(value.name for value in manifest.values)
         raise WorkerEnvironmentError(
             _HEADLINE,
             [

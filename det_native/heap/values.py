@@ -321,12 +321,6 @@ def put_values(
     names.update(there)
 
 
-def only_value(content: bytes, place: Callable[[str], str] = str) -> Any:
-    """Return the value of a pickle that has one, made anew."""
-    (value,) = read_values(content, {}, place)[1].values()
-    return value
-
-
 def check_values(content: bytes) -> None:
     """Load what can be loaded without the program: what is made of its classes is not.
 

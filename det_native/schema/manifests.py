@@ -14,8 +14,6 @@ from det_native.schema.numbers import words
 from det_native.schema.proof import CallProof
 
 Sha256 = str
-#: Formats of values; what is pickled is "objects". Arrays of weights are among a call's facts only.
-Codec = Literal["npy", "objects", "parquet", "safetensors", "weights"]
 CallKind = Literal["fit", "train", "create", "train_and_evaluate", "init"]
 # The name of a framework, by which its description is found. Whether there is one, hangs on the Python that is asked.
 FRAMEWORK_NAME = "^[a-z][a-z0-9_]{0,15}$"
@@ -38,12 +36,12 @@ class FileEntry(_Model):
 class ValueEntry(_Model):
     """A value sent along; it is bound in the program's namespace before cell `before_cell` of the program runs.
 
-    `weights` are not bound: the model of this name gets them. `objects` are values of several names, with what these
-    share. `in_place`: the program has made an object that this is the later state of; others may hold it.
+    Values of several names, with what these share, have one content. `in_place`: the program has made an object that
+    this is the later state of; others may hold it.
     """
 
     name: str
-    codec: Codec
+    codec: str = "objects"  # bundles of earlier versions have others
     sha256: Sha256
     size: int
     before_cell: int = 0
@@ -291,8 +289,8 @@ class BundleManifest(_Model):
 
     @property
     def bound_to_python(self) -> bool:
-        """Whether it has what only the same minor version of Python can load; source and plain arrays are none."""
-        return any(value.codec == "objects" for value in self.values)
+        """Whether it has what only the same minor version of Python can load; source is not."""
+        return bool(self.values)
 
     @property
     def id(self) -> str:

@@ -65,7 +65,7 @@ def captured(call, options):
     return {
         "program": capture.program.model_dump(mode="json"),
         "values": [
-            [v.name, v.codec, base64.b64encode(v.content).decode(), v.before_cell, v.cell, v.in_place]
+            [v.name, base64.b64encode(v.content).decode(), v.before_cell, v.cell, v.in_place]
             for v in capture.values
         ],
         "streams": [[base64.b64encode(one.content).decode(), one.before_cell] for one in capture.history.streams],
@@ -174,8 +174,8 @@ def replay(job):
             counts.clear()
             settled.before_cell(running)
             entries = [
-                ValueEntry(name=name, codec=codec, sha256=content, size=0, before_cell=before, in_place=rest[1])
-                for name, codec, content, before, *rest in job["values"]
+                ValueEntry(name=name, sha256=content, size=0, before_cell=before, in_place=rest[1])
+                for name, content, before, *rest in job["values"]
                 if before == running
             ]
             bind(entries, namespace, base64.b64decode)
@@ -475,5 +475,5 @@ def shown_of(name: str) -> str:
 
 def decoded(found: Found, name: str) -> bytes:
     """Return the bytes of a value that is sent."""
-    [content] = [value[2] for value in found.values if value[0] == name]
+    [content] = [value[1] for value in found.values if value[0] == name]
     return base64.b64decode(content)

@@ -46,7 +46,7 @@ def capture(*files: SourceFile, values: tuple[CapturedValue, ...] = ()) -> Captu
 
 
 def value(name: str, content: bytes) -> CapturedValue:
-    return CapturedValue(name, "npy", content, 1, "array of 3 floats", "[2]")
+    return CapturedValue(name, content, 1, "array of 3 floats", "[2]")
 
 
 def build(found: Capture, context_dir: Path | None, **options: object) -> Bundle:
@@ -86,7 +86,7 @@ def test_the_report_says_what_how_and_how_large(tmp_path: Path) -> None:
     rows = {row.what: (row.how, row.size, row.cell, row.status) for row in report}
     assert rows == {
         "2 cells": ("source", 13, "[3], [7]", "new"),
-        "x": ("npy", 7, "[2]", "new"),
+        "x": ("value", 7, "[2]", "new"),
         "data.csv": ("file", 3, "[3]", "new"),
         "pkg/": ("2 files", 5, "", "new"),
         "train.py": ("file", 7, "", "new"),

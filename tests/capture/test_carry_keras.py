@@ -66,10 +66,10 @@ def test_a_model_and_its_optimizer_are_what_they_were(keras: Any, in_place: bool
     names = {"model", "optimizer", "parts"}
     packed = pack(names, here)
     assert packed.code == {"Twice"}
-    assert packed.encoded.content == pack(names, here).encoded.content  # stored once
+    assert packed.content == pack(names, here).content  # stored once
     again = _built(keras, code)
     there = {**code, "model": again, "optimizer": again.optimizer}
-    put_values(packed.encoded.content, there, dict.fromkeys(names, in_place))
+    put_values(packed.content, there, dict.fromkeys(names, in_place))
     assert _numbers(there["model"]) == _numbers(model)
     assert there["optimizer"] is there["model"].optimizer
     assert there["parts"]["m"] is there["model"]
@@ -84,15 +84,15 @@ def test_the_numbers_alone_go_into_a_model_of_the_same_build(keras: Any) -> None
     here = {**code, "model": model}
     packed = pack(["model"], here, states=["model"])
     there = {**code, "model": again}
-    put_values(packed.encoded.content, there, {"model": True})
+    put_values(packed.content, there, {"model": True})
     assert again.predict(x, verbose=0).tolist() == model.predict(x, verbose=0).tolist()
     other = {**code, "model": code["Sub"](5)}
     other["model"](x)
-    put_values(packed.encoded.content, other, {"model": True})  # becomes that build
+    put_values(packed.content, other, {"model": True})  # becomes that build
     assert other["model"](x).numpy().tolist() == model.predict(x, verbose=0).tolist()
     other = {**code, "model": code["Twice"]()}
     with pytest.raises(AnotherBuildError, match="model"):
-        put_values(packed.encoded.content, other, {"model": True})
+        put_values(packed.content, other, {"model": True})
 
 
 @pytest.mark.parametrize("in_place", [True, False])
@@ -113,7 +113,7 @@ def test_what_keras_makes_again_is_no_difference(keras: Any, form: str, in_place
 
     model = _trained(built())
     there = {"model": built()}
-    put_values(pack(["model"], {"model": model}).encoded.content, there, {"model": in_place})
+    put_values(pack(["model"], {"model": model}).content, there, {"model": in_place})
     other = there["model"]
     assert [entry.title for _, entry, _ in differences(table(model), table(other))] == []
     other.layers[-1].activation = keras.activations.relu

@@ -183,8 +183,8 @@ def test_over_the_limit_the_ten_largest_are_listed_with_a_hint(tmp_path: Path) -
     names = [problem.where for problem in caught.value.problems]
     assert names == [f"f{index:02}.bin" for index in range(14, 4, -1)]
     assert ".detignore" in str(caught.value)
-    assert "1.5 MB" in caught.value.problems[0].what
-    assert "have 12.0 MB, 7.0 MB over the limit of 5.0 MB" in str(caught.value)
+    assert "1.50 MB" in caught.value.problems[0].what
+    assert "have 12.0 MB, 7.00 MB over the limit of 5.00 MB" in str(caught.value)
     total = sum(100_000 + index * 100_000 for index in range(15))
     check_limit(tmp_path, total)
     with pytest.raises(BundleTooLargeError):

@@ -245,7 +245,7 @@ def test_a_large_file_that_only_an_unneeded_cell_reads_keeps_it_here(kernel: Ker
     assert sent(found) == []
     [row] = [row for row in found.rows if row.what == "cell [3]" and row.how == "stays"]
     settings = "but for its imports, definitions and plain settings"  # the name of the file
-    assert row.note == f"stays behind, {settings}: needs files of 2.1 MB"
+    assert row.note == f"stays behind, {settings}: needs files of 2.10 MB"
 
 
 def test_a_large_file_that_a_class_names_which_nothing_needs_is_not_sent(kernel: Kernel, folder: Path) -> None:

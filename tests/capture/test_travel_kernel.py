@@ -46,7 +46,7 @@ def test_a_declared_array_is_sent_and_its_cell_does_not_run(kernel: Kernel, repl
     found = kernel.found()
     assert found.needs_none_of(3, 4)
     [value] = found.values
-    assert value[:2] == ["x_train", "npy"]
+    assert value[0] == "x_train"
     assert replayed(found, "x_train[-1]", "x_train.shape") == {"x_train[-1]": "599998", "x_train.shape": "(300000,)"}
 
 

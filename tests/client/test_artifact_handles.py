@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 from local_experiments import write_experiment
 
-from det_native.client.artifacts import Artifacts, shown_size
+from det_native.client.artifacts import Artifacts
 from det_native.client.command import cli
 from det_native.client.file_formats import read_file
 from det_native.client.handles import Experiment
@@ -88,20 +88,15 @@ def test_the_list_shows_path_size_batch_and_why_a_file_is_not_kept() -> None:
     assert lines[0] == "2 files of trial 4"
     assert lines[1].split() == ["path", "size", "batch", "note"]
     assert lines[2].split() == ["0", "best.pt", "12.3", "kB", "5"]
-    assert lines[3].split() == ["1", "huge.bin", "9", "B", "5", "Too", "large."]
+    assert lines[3].split() == ["1", "huge.bin", "9", "bytes", "5", "Too", "large."]
     assert repr(found[0]) == "<Artifact 'best.pt', 12.3 kB, batch 5>"
-    assert repr(found[1]) == "<Artifact 'huge.bin', 9 B, batch 5, not kept>"
+    assert repr(found[1]) == "<Artifact 'huge.bin', 9 bytes, batch 5, not kept>"
 
 
 def test_a_long_list_is_shown_in_a_few_lines() -> None:
     lines = repr(artifacts({f"{number:03}.png": b"1" for number in range(100)})).splitlines()
     assert len(lines) == 15
     assert "88 more" in lines[8]
-
-
-def test_sizes_are_shown_in_words() -> None:
-    shown = [shown_size(size) for size in (0, 999, 1_000, 999_949, 999_951, 2_500_000_000, 5_000_000_000_000)]
-    assert shown == ["0 B", "999 B", "1.0 kB", "999.9 kB", "1.0 MB", "2.5 GB", "5000.0 GB"]
 
 
 def saved(path: Path, value: Any) -> Path:

@@ -75,10 +75,10 @@ def test_csv_of_experiments_and_their_parts_is_exact() -> None:
     configured = {row["path"]: row["value"] for row in rows_of(run("experiment", "config", "local-1", "--csv").output)}
     assert configured == {"searcher.name": "random", "records_per_epoch": "0"}
     facts = {row["name"]: row["value"] for row in rows_of(run("experiment", "describe", "local-1", "--csv").output)}
-    assert (facts["state"], facts["searcher"], facts["trials"]) == ("Completed", "random", "3")
-    assert (float(facts["best"]), facts["progress"], facts["smaller_is_better"]) == (1 / 3, "1.0", "True")
+    assert (facts["id"], facts["state"], facts["trials"]) == ("local-1", "COMPLETED", "3")
+    assert (float(facts["best_validation"]), facts["progress"], facts["smaller_is_better"]) == (1 / 3, "1.0", "True")
     facts = {row["name"]: row["value"] for row in rows_of(run("trial", "describe", "local-1/3", "--csv").output)}
-    assert (float(facts["best"]), facts["batches"], facts["target_batches"]) == (1 / 3, "4", "4")
+    assert (float(facts["best_validation"]), facts["batches"], facts["target_batches"]) == (1 / 3, "4", "4")
     assert len(rows_of(run("experiment", "describe", "local-1", "--metrics", "--csv").output)) == 15
 
 
@@ -108,7 +108,7 @@ def test_what_people_have_written_of_an_experiment_is_described() -> None:
     place = lines.index("notes:")
     assert lines[place : place + 4] == ["notes:", "  # Seen", "", "  It is *straight*."]
     facts = {row["name"]: row["value"] for row in rows_of(run("experiment", "describe", "local-1", "--csv").output)}
-    assert (facts["notes"], facts["description"], facts["forked_from"]) == (notes, "A\nline.", "local-3")
+    assert (facts["notes"], facts["description"], facts["forked_from"]) == (notes, "A\nline.", "3")
     assert json.loads(facts["labels"]) == ["first", "second"]
     told = json.loads(run("experiment", "describe", "local-1", "--json").output)
     assert [told[name] for name in ("notes", "project", "archived", "forked_from")] == [

@@ -264,7 +264,7 @@ def test_the_same_from_the_shell(master: Master, det: Det) -> None:
     longer = master.get("/experiments")[0]["id"]
     end_new(master, handle(master, longer))
     policy = ["--save-experiment-best", 0, "--save-trial-best", 1, "--save-trial-latest", 0]
-    assert "0 checkpoints deleted (0 B), 1 stay." in det("set", "gc-policy", number, *policy)
+    assert "0 checkpoints deleted (0 bytes), 1 stay." in det("set", "gc-policy", number, *policy)
 
     assert "began with" in det("delete", number, "--yes", code=1)
     shown = det("delete", number, longer, text="n\n", code=1)

@@ -1,7 +1,6 @@
 """An experiment's program written back as a notebook, and run."""
 
 import hashlib
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -17,16 +16,6 @@ from det_native.errors import ArgumentError, BundleCorruptError
 from det_native.schema.manifests import BundleManifest, Cell, FileEntry, Interpreter, Program, ReadEntry, ValueEntry
 
 
-def npy(array: Any) -> bytes:
-    buffer = io.BytesIO()
-    np.save(buffer, array)
-    return buffer.getvalue()
-
-
-def pickled(name: str, value: Any) -> bytes:
-    return pack([name], {name: value}).encoded.content
-
-
 class Blobs(dict[str, bytes]):
     """Content by its hash."""
 
@@ -35,9 +24,9 @@ class Blobs(dict[str, bytes]):
         self[key] = content
         return key
 
-    def value(self, name: str, codec: Any, content: bytes, before_cell: int = 0) -> ValueEntry:
-        entry = self.add(content)
-        return ValueEntry(name=name, codec=codec, sha256=entry, size=len(content), before_cell=before_cell)
+    def value(self, name: str, value: Any, before_cell: int = 0) -> ValueEntry:
+        content = pack([name], {name: value}).content
+        return ValueEntry(name=name, sha256=self.add(content), size=len(content), before_cell=before_cell)
 
     def file(self, path: str, content: bytes) -> FileEntry:
         return FileEntry(path=path, sha256=self.add(content), size=len(content))
@@ -67,9 +56,9 @@ def test_the_notebook_runs(tmp_path: Path) -> None:
         cells("import helper\ntotal = x.sum() + scale", "total = helper.double(total) + bias"),
         files=(blobs.file("helper.py", b"def double(x):\n    return 2 * x\n"),),
         values=(
-            blobs.value("x", "npy", npy(np.arange(4))),
-            blobs.value("scale", "objects", pickled("scale", 10)),
-            blobs.value("bias", "objects", pickled("bias", 0.5), before_cell=1),
+            blobs.value("x", np.arange(4)),
+            blobs.value("scale", 10),
+            blobs.value("bias", 0.5, before_cell=1),
         ),
         requirements=("numpy",),
     )
@@ -122,7 +111,7 @@ def test_files_of_a_program_are_beside_its_notebook_or_named_in_it(tmp_path: Pat
         files=(blobs.file("lib/utils.py", b"rate = 1\n"), blobs.file("mine.py", b"theirs")),
         links=(FileEntry(path="data/big.npy", sha256="0" * 64, size=1 << 30),),
         reads=(ReadEntry(path="/shared/images", where="cell [1], line 1"),),
-        values=(blobs.value("x", "npy", npy(np.arange(4))),),
+        values=(blobs.value("x", np.arange(4)),),
     )
     with pytest.warns(UserWarning, match="store of data") as warned:
         path = write_notebook(written, blobs.__getitem__, tmp_path / "n.ipynb", title="t")

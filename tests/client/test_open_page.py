@@ -100,7 +100,7 @@ def test_without_jupyterlab_the_masters_page_opens_by_a_file_that_nobody_else_ca
 ) -> None:
     launched: list[str] = []
     monkeypatch.setattr(click, "launch", lambda address: launched.append(address) or 0)
-    monkeypatch.setattr("det_native.client.connect.connect", lambda *_, **__: Answering())
+    monkeypatch.setattr("det_native.client.open_command.connect", lambda *_, **__: Answering())
     link = "http://127.0.0.1:4321/#signin=a-code_1&to=/experiments"
     assert run().output == f"{link}\n"
     [address] = launched
@@ -118,7 +118,7 @@ def test_without_jupyterlab_the_masters_page_opens_by_a_file_that_nobody_else_ca
 
 
 def test_with_jupyterlab_the_page_is_asked_for(runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("det_native.client.connect.connect", lambda *_, **__: Answering())
+    monkeypatch.setattr("det_native.client.open_command.connect", lambda *_, **__: Answering())
     server = {"url": "http://localhost:8899/", "token": "t", "pid": os.getpid(), "root_dir": "/"}
     (runtime / "jpserver-1.json").write_text(json.dumps(server))
     assert run("--print").output == "http://localhost:8899/lab?token=t\n"

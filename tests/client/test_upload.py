@@ -137,7 +137,7 @@ def project(tmp_path: Path) -> Path:
 
 def build(project: Path | None, *, cell: str = "fit()", values: dict[str, bytes] | None = None) -> Bundle:
     program = Program(kind="cells", framework="keras", cells=(Cell(number=1, cell_id="a", source=cell),))
-    found = [CapturedValue(name, "npy", content, 0, "an array") for name, content in (values or {}).items()]
+    found = [CapturedValue(name, content, 0, "an array") for name, content in (values or {}).items()]
     cache = HashCache(project.parent / "hashes.sqlite" if project else None, clock=lambda: time.time_ns() + 10**10)
     return assemble(Capture(program=program, values=found), context_dir=project, protocol=PROTOCOL, cache=cache)
 

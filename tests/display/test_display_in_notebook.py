@@ -68,7 +68,7 @@ def test_what_is_said_of_a_submit_experiments_figures_and_progress_stay_in_the_n
         WAIT,
     )
     report, beside = submitted
-    assert report["data"]["text/plain"].splitlines()[:2] == ["Sent 2 of 3 cells, 9 B", "It is submitted."]
+    assert report["data"]["text/plain"].splitlines()[:2] == ["Sent 2 of 3 cells, 9 bytes", "It is submitted."]
     assert beside["text"] == "beside it\n"
     data = shown[-1]["data"]
     assert "Experiment local-1: digits" in data["text/plain"]

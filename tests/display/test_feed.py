@@ -12,7 +12,7 @@ from local_experiments import write_experiment
 
 from det_native.client.handles import Experiment
 from det_native.client.local_source import LocalSource
-from det_native.display.fallback import reduced_curves
+from det_native.display.curves import curves_of
 from det_native.display.feed import LOG_LINES, MAX_TRIALS, ViewReader, logged_trial, read_curves
 from det_native.local.curves import BUCKETS, reduce_curve
 from det_native.local.store import LocalStore, checkpoint_row, now, trial_row
@@ -152,7 +152,7 @@ def test_not_a_number_is_a_gap_in_a_curve_that_was_read_from_its_file() -> None:
     store.write_rows(trial.id, "training", rows)
     [training] = [curve for curve in read_curves(LocalSource(store), store.id, [trial]) if curve.name == "norm"]
     assert training.mean == [1.0, None, None, 1.0]
-    [drawn] = [line for line in reduced_curves(experiment).lines if line.name == "norm"]
+    [drawn] = [line for line in curves_of(experiment).lines if line.name == "norm"]
     assert [math.isnan(value) for value in drawn.values] == [False, True, True, False]
 
 

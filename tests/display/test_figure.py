@@ -12,13 +12,11 @@ from xml.etree import ElementTree
 import matplotlib as mpl
 import matplotlib.image
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from local_experiments import write_experiment
 from matplotlib.colors import to_rgb
 from matplotlib.text import Text
 
-from det_native.display.curves import Curve, Curves, curves_of, panel_of, thin
+from det_native.display.curves import Curve, Curves, curves_of, panel_of
 from det_native.display.figure import TRIAL_COLOURS, CurvesFigure, draw
 from det_native.errors import ArgumentError
 from det_native.local.store import LocalStore
@@ -173,28 +171,6 @@ def test_drawing_leaves_pyplot_alone() -> None:
         "assert 'matplotlib.pyplot' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
-
-
-@given(st.lists(st.floats(-1e6, 1e6), max_size=300), st.integers(4, 40))
-def test_thinning_keeps_extremes_order_and_the_limit(values: list[float], limit: int) -> None:
-    batches = list(range(1, len(values) + 1))
-    kept_batches, kept_values = thin(batches, values, limit)
-    assert len(kept_values) <= limit + 2
-    assert kept_batches == sorted(set(kept_batches))
-    assert [values[batch - 1] for batch in kept_batches] == kept_values
-    if values:
-        assert min(kept_values) == min(values)
-        assert max(kept_values) == max(values)
-
-
-@given(st.lists(st.floats(allow_infinity=False) | st.just(math.nan), max_size=200), st.integers(4, 40))
-def test_thinning_finds_the_extremes_beside_what_is_no_number(values: list[float], limit: int) -> None:
-    _, kept = thin(list(range(len(values))), values, limit)
-    numbers = [value for value in values if not math.isnan(value)]
-    kept_numbers = [value for value in kept if not math.isnan(value)]
-    assert bool(numbers) == bool(kept_numbers)
-    if numbers:
-        assert (min(kept_numbers), max(kept_numbers)) == (min(numbers), max(numbers))
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,8 @@ from local_experiments import write_experiment
 from det_native.client.handles import Experiment
 from det_native.client.local_source import LocalSource
 from det_native.display import outputs
-from det_native.display.fallback import last_state
+from det_native.display.fallback import last_state, make_mimebundle
 from det_native.display.feed import ViewReader
-from det_native.display.mimebundle import make_mimebundle
 from det_native.local.store import LocalStore
 from det_native.schema import rest
 from det_native.schema.outputs import MediaKind
@@ -64,7 +63,7 @@ def experiment() -> Experiment:
 def test_text_and_html_have_a_line_for_each(experiment: Experiment) -> None:
     bundle = make_mimebundle(experiment)
     assert "  logged: samples (2 images), <script>alert(1)</script> (text)" in bundle["text/plain"]
-    assert "  files: out/best.keras (1.25 MB), <script>alert(1)</script>.csv (310 B)" in bundle["text/plain"]
+    assert "  files: out/best.keras (1.25 MB), <script>alert(1)</script>.csv (310 bytes)" in bundle["text/plain"]
     assert "out/best.keras (1.25 MB)" in bundle["text/html"]
     assert "<script" not in bundle["text/html"]
     trial = make_mimebundle(experiment.trials[0])
@@ -92,7 +91,7 @@ def test_what_would_make_the_notebook_large_is_named(experiment: Experiment, mon
     monkeypatch.setattr(outputs, "PICTURE_BYTES", 50)
     html = last_state(experiment)["text/html"]
     assert base64.b64encode(PNG + b"4").decode() not in html
-    assert "109 B, too large to be saved in the notebook" in html
+    assert "109 bytes, too large to be saved in the notebook" in html
 
 
 def test_a_front_end_that_the_kernel_feeds_is_told_of_media_and_files(experiment: Experiment) -> None:

@@ -59,12 +59,12 @@ def test_in_a_notebook_it_is_one_line_that_unfolds_and_warnings_stay_visible() -
     html = report._repr_mimebundle_()["text/html"]
     folded, _, below = html.partition("</details>")
     assert "<details><summary" in folded, "folded at first"
-    assert re.search(r"Sent 5 of 9 cells, 2 files, 48 kB: <span[^>]*>details</span> <span[^>]*>Asking", folded)
+    assert re.search(r"Sent 5 of 9 cells, 2 files, 48.0 kB: <span[^>]*>details</span> <span[^>]*>Asking", folded)
     assert "what is left out" in folded
     assert "Look &lt;here&gt;." in below
-    assert report._repr_mimebundle_()["text/plain"].startswith("Sent 5 of 9 cells, 2 files, 48 kB\nAsking ...\n")
-    assert ReportView(rows, sent=False, contents="1 cell").headline == "Sending 1 cell, 48 kB"
-    assert ReportView(rows, contents="1 cell", failed=True).headline == "Not sent: 1 cell, 48 kB"
+    assert report._repr_mimebundle_()["text/plain"].startswith("Sent 5 of 9 cells, 2 files, 48.0 kB\nAsking ...\n")
+    assert ReportView(rows, sent=False, contents="1 cell").headline == "Sending 1 cell, 48.0 kB"
+    assert ReportView(rows, contents="1 cell", failed=True).headline == "Not sent: 1 cell, 48.0 kB"
 
 
 def test_elsewhere_than_in_a_notebook_each_word_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:

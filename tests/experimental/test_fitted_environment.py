@@ -50,11 +50,10 @@ def bundle(*values: ValueEntry) -> Bundle:
 
 def test_another_python_is_refused_for_what_is_pickled_and_told_for_source() -> None:
     other = Answering("3.9.1", numpy={"numpy": "0.1"})
-    pickled = ValueEntry(name="weights", codec="objects", sha256="0" * 64, size=1)
+    pickled = ValueEntry(name="weights", sha256="0" * 64, size=1)
     with pytest.raises(WorkerEnvironmentError, match=r"Python 3\.9, and pickled values are to be sent \(weights\)"):
         fit_to_workers(other, bundle(pickled), [], None)  # type: ignore[arg-type]
-    array = pickled.model_copy(update={"codec": "npy"})
-    fitted = fit_to_workers(other, bundle(array), [NUMPY], None)  # type: ignore[arg-type]
+    fitted = fit_to_workers(other, bundle(), [NUMPY], None)  # type: ignore[arg-type]
     assert "have Python 3.9" in fitted.warnings[0]
     assert f"have numpy 0.1, here it is {HERE}" in fitted.warnings[1]
 

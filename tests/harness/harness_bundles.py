@@ -64,7 +64,7 @@ def make_bundle(
             call=call,
         ),
         values=tuple(
-            ValueEntry(name=name, codec="objects", before_cell=before, **_blob(blobs, _pickled(name, value)))
+            ValueEntry(name=name, before_cell=before, **_blob(blobs, _pickled(name, value)))
             for name, before, value in values
         ),
         files=tuple(FileEntry(path=path, **_blob(blobs, text.encode())) for path, text in (files or {}).items()),
@@ -78,7 +78,7 @@ def write_files(directory: Path, files: Mapping[str, str]) -> None:
 
 
 def _pickled(name: str, value: Any) -> bytes:
-    return pack([name], {name: value}, checked=True).encoded.content
+    return pack([name], {name: value}, checked=True).content
 
 
 def _blob(blobs: BlobStore, content: bytes) -> dict[str, Any]:

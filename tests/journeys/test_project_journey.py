@@ -197,10 +197,10 @@ def test_a_declared_array_is_sent_once(notebook: Notebook, at_home: Home) -> Non
     )
     # The cell that makes the array need not run again: its value is sent.
     first = notebook.run("one = det.experimental.create(Large, config, values=['large'])")
-    assert re.search(r"^large +npy +20 MB .* new", first.text, re.MULTILINE)
+    assert re.search(r"^large +value +20\.0 MB .* new", first.text, re.MULTILINE)
     assert "default_rng" not in str([cell.source for cell in _program(at_home, value(notebook, "one.id"))])
     second = notebook.run("two = det.experimental.create(Large, {**config, 'max_restarts': 0}, values=['large'])")
-    assert re.search(r"^large +npy +20 MB .* already there", second.text, re.MULTILINE)
+    assert re.search(r"^large +value +20\.0 MB .* already there", second.text, re.MULTILINE)
     notebook.run("one.kill()\ntwo.wait()")
     assert value(notebook, "two.state.name") == "COMPLETED"
 

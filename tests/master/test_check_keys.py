@@ -29,7 +29,7 @@ def test_numbers_of_cells_make_another_bundle_but_no_other_check() -> None:
     "changed",
     [
         bundle(1, 2, 3),
-        bundle(1, 2, values=(ValueEntry(name="x", codec="npy", sha256="a" * 64, size=1),)),
+        bundle(1, 2, values=(ValueEntry(name="x", sha256="a" * 64, size=1),)),
         bundle(1, 2, requirements=("numpy",)),
         bundle(1, 2, interpreter=Interpreter(python="3.11.8", executable="")),
         bundle(1, 2, interpreter=Interpreter(python="3.11.7", executable="", packages={"torch": "2"})),

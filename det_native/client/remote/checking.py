@@ -7,13 +7,13 @@ import platform
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib.metadata import distributions
 
 from det_native._version import PROTOCOL, __version__
 from det_native.client.remote import slurm
 from det_native.client.remote.asking import ask, frameworks_there, packages_there
 from det_native.client.remote.link import Connection
 from det_native.client.remote.ssh import Line
+from det_native.client.remote.there import versions_here
 from det_native.errors import DetError, NoMasterError
 
 #: What the same version of matters most.
@@ -165,15 +165,6 @@ def _frameworks(line: Line, *, gpus: bool) -> Iterator[Finding]:
             yield Finding(sees.module, text if sees.remedy else text.removesuffix(" Run there:"), good=False)
         else:
             yield Finding(sees.module, f"{sees.version} sees no GPU, and there is none")
-
-
-def versions_here() -> dict[str, str]:
-    """Return the packages of this interpreter, by their normal names, without a local part such as ``+cpu``."""
-    return {
-        found.metadata["Name"].lower().replace("_", "-"): found.version.partition("+")[0]
-        for found in distributions()
-        if found.metadata["Name"]
-    }
 
 
 def _speed(line: Line) -> Finding:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from det_native.capture.bindings import imports_in
 from det_native.errors import ArgumentError
+from det_native.schema.packages import normal_name
 
 #: What trains; taken along where no notebook says what is used.
 _FRAMEWORKS = ("torch", "tensorflow")
@@ -50,16 +51,16 @@ def pinned(notebook: Path | None, more: tuple[str, ...]) -> list[str]:
     known = packages_distributions()
     frameworks = [each for name in _FRAMEWORKS for each in known.get(name, [])]
     names += frameworks if notebook is None else _imported(notebook)
-    found = {_normal(name): text for name in names if (text := _pin(name)) is not None}
+    found = {normal_name(name): text for name in names if (text := _pin(name)) is not None}
     for line in of_master:
         name = _NAME.match(line)[0]  # type: ignore[index]
-        found.setdefault(_normal(name), _pin(name) or line)
+        found.setdefault(normal_name(name), _pin(name) or line)
     for requirement in more:
         match = _NAME.match(requirement)
         text = requirement if match is None or match[0] != requirement else _pin(requirement)
         if match is None or text is None:
             raise ArgumentError(f"{requirement} is not installed here: write it with its version, {requirement}==1.0.")
-        found[_normal(match[0])] = text
+        found[normal_name(match[0])] = text
     return sorted(found.values(), key=str.lower)
 
 
@@ -94,7 +95,7 @@ def _imported(notebook: Path) -> list[str]:
         raise ArgumentError(f"{notebook} cannot be read as a notebook: {error}.") from error
     modules = {name for source in sources for name in _modules(source)} - sys.stdlib_module_names
     known = packages_distributions()
-    return sorted({name for module in modules for name in known.get(module, []) if _normal(name) not in _OWN})
+    return sorted({name for module in modules for name in known.get(module, []) if normal_name(name) not in _OWN})
 
 
 def _modules(source: str) -> Iterator[str]:
@@ -109,7 +110,7 @@ def _modules(source: str) -> Iterator[str]:
 def _pin(name: str) -> str | None:
     found = _version(name)
     # A local part such as +cpu says for what this one was built; the other machine takes what fits it.
-    normal = _normal(name)
+    normal = normal_name(name)
     return None if found is None else f"{_WITH_GPUS.get(normal, normal)}=={found.partition('+')[0]}"
 
 
@@ -118,7 +119,3 @@ def _version(name: str) -> str | None:
         return version(name)
     except PackageNotFoundError:
         return None
-
-
-def _normal(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()

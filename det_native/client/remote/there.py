@@ -52,12 +52,16 @@ def _det(arguments: Sequence[str]) -> dict[str, Any]:
 
 def _packages() -> dict[str, Any]:
     """Return the version of every package here, and of Python."""
-    versions = {
+    return {"kind": "packages", "versions": {**versions_here(), "python": platform.python_version()}}
+
+
+def versions_here() -> dict[str, str]:
+    """Return the packages of this interpreter, by their normal names, without a local part such as ``+cpu``."""
+    return {
         found.metadata["Name"].lower().replace("_", "-"): found.version.partition("+")[0]
         for found in distributions()
         if found.metadata["Name"]
     }
-    return {"kind": "packages", "versions": {**versions, "python": platform.python_version()}}
 
 
 def _unit() -> dict[str, Any]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from det_native.errors import ArgumentError
+from det_native.schema.packages import normal_name
 
 #: For the script that looks at a machine: for what its wheels are built.
 LOOK = """
@@ -40,7 +41,7 @@ def checked(folder: Path, requirements: Sequence[str], python: str, facts: dict[
     versions: dict[str, set[str]] = {}
     for wheel in wheels:
         name, version = wheel.name.split("-")[:2]
-        versions.setdefault(_normal(name), set()).add(version)
+        versions.setdefault(normal_name(name), set()).add(version)
     missing = [requirement for requirement in requirements if not _has(versions, requirement)]
     if missing:
         command = " ".join([*_download(folder, python, facts), *(shlex.quote(text) for text in requirements)])
@@ -52,7 +53,7 @@ def checked(folder: Path, requirements: Sequence[str], python: str, facts: dict[
 
 def _has(versions: dict[str, set[str]], requirement: str) -> bool:
     match = _NAME.match(requirement)
-    built = versions.get(_normal(match[0]), set()) if match is not None else set()
+    built = versions.get(normal_name(match[0]), set()) if match is not None else set()
     _, pinned, version = requirement.partition("==")
     if not pinned:
         return bool(built)
@@ -68,7 +69,3 @@ def _download(folder: Path, python: str, facts: dict[str, str]) -> list[str]:
         *("pip", "download", "--dest", shlex.quote(str(folder)), "--only-binary", ":all:", "--python-version", python),
         *(word for platform in [*platforms, f"manylinux2014_{machine}"] for word in ("--platform", platform)),
     ]
-
-
-def _normal(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()

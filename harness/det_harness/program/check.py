@@ -17,7 +17,6 @@ from det_harness.program.runner import ProgramRunner, check_versions
 from det_harness.program.user_errors import describe
 from det_native.capture.bindings import imports_in
 from det_native.capture.failure import before
-from det_native.capture.value_formats import decode
 from det_native.errors import DetError, Problem, ProblemsError, StorageError
 from det_native.frameworks import get_framework
 from det_native.heap.values import check_values
@@ -126,8 +125,7 @@ def _imported_names(bundle: BundleManifest, work: Path) -> list[str]:
 def _decode_values(bundle: BundleManifest, blobs: BlobStore) -> Iterator[Problem]:
     for entry in bundle.values:
         try:
-            content = blobs.read(entry.sha256)
-            check_values(content) if entry.codec == "objects" else decode(entry.codec, content)
+            check_values(blobs.read(entry.sha256))
         except Exception as error:  # noqa: BLE001 (unpickling may raise anything)
             yield Problem(
                 f"value {entry.name}",

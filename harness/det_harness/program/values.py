@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, MutableMapping, Sequence
 from typing import Any
 
-from det_native.capture.value_formats import decode
 from det_native.errors import TrialDefinitionError
-from det_native.heap.graft import graft_names
 from det_native.heap.values import AnotherBuildError, put_values
 from det_native.schema.manifests import ValueEntry
 
@@ -34,14 +32,7 @@ def bind(
     """
     together: dict[str, dict[str, bool]] = {}
     for entry in entries:
-        if entry.codec == "objects":
-            together.setdefault(entry.sha256, {})[entry.name] = entry.in_place
-        else:
-            values = {entry.name: decode(entry.codec, read_blob(entry.sha256))}
-            there = {entry.name: names.get(entry.name)} if entry.in_place else values
-            if there is not values:
-                graft_names(there, values)
-            names.update(there)
+        together.setdefault(entry.sha256, {})[entry.name] = entry.in_place
     for sha256, wanted in together.items():
         try:
             put_values(read_blob(sha256), names, wanted, place)
