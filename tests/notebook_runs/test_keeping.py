@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import nbformat
@@ -75,8 +74,8 @@ def test_experiments_belong_to_the_master_that_their_call_named(tmp_path: Path) 
     folder.write_request(request)
     choice = Choice(folder, request)
     for number, master in ((1, "ssh://gpu-box"), (1, "https://other:8080"), (2, "https://other:8080"), (3, "")):
-        choice.note(SimpleNamespace(id=number), master)
-    choice.note(SimpleNamespace(id="local-1"))
+        choice.note(number, master)
+    choice.note("local-1")
     assert folder.experiment_names() == [
         "1", "1 at https://other:8080", "2 at https://other:8080", "3 at this machine", "local-1",
     ]  # fmt: skip
