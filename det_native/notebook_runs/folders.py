@@ -14,7 +14,7 @@ from pathlib import Path
 from filelock import FileLock
 from pydantic import ValidationError
 
-from det_native.errors import NotFoundError
+from det_native.errors import NotFoundError, StorageError
 from det_native.schema.home import Home
 from det_native.schema.notebook_runs import NotebookRun, RunRequest
 from det_native.schema.private_files import write_private
@@ -52,6 +52,20 @@ class RunFolder:
     def executed(self) -> Path:
         """The executed notebook."""
         return self.path / "executed.ipynb"
+
+    def content(self) -> bytes:
+        """Return the executed notebook as its file has it.
+
+        Raises
+        ------
+        StorageError
+            If it cannot be read.
+        """
+        try:
+            return self.executed.read_bytes()
+        except OSError as error:
+            why = error.strerror or error
+            raise StorageError(f"The executed notebook {self.executed} cannot be read: {why}.") from error
 
     @property
     def log(self) -> Path:
@@ -194,6 +208,13 @@ def list_runs(home: Home, path: str | None = None, *, most: int | None = None) -
             if path is None or run.path == path:
                 runs.append(run)
     return runs
+
+
+def with_others(here: list[NotebookRun], there: list[NotebookRun]) -> list[NotebookRun]:
+    """Return the runs of this machine and those that a master has listed, newest first, each once."""
+    known = {(run.executed, run.started) for run in here}
+    others = [run for run in there if (run.executed, run.started) not in known]
+    return sorted([*here, *others], key=lambda run: -run.started)
 
 
 def run_of_key(home: Home, key: str) -> RunFolder | None:

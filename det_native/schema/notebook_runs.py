@@ -86,6 +86,8 @@ class NotebookRun(BaseModel):
     started, ended : float
         Seconds since 1970; `ended` is 0 while it runs.
     schedule : int or None
+    machine : str
+        Name of the machine that it runs on, empty for this one.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -103,6 +105,14 @@ class NotebookRun(BaseModel):
     started: float
     ended: float = 0.0
     schedule: int | None = None
+    machine: str = ""
+
+    @property
+    def outcome(self) -> str:
+        """How it stands or has ended, as part of a sentence."""
+        if not self.is_ended:
+            return f"{self.state.lower()}, cell {self.cell} of {self.cells}"
+        return f"{self.state.lower()}: {self.error}" if self.error else self.state.lower()
 
     @property
     def is_ended(self) -> bool:
