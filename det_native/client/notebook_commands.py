@@ -65,6 +65,7 @@ def _submit(
     **options: Any,
 ) -> None:
     from det_native.client.notebook_submit import request_of, schedule_notebook, submit_notebook
+    from det_native.notebook_runs.folders import KEPT_RUNS
 
     is_scheduled = at is not None or every is not None
     if (timezone or overlap or name) and not is_scheduled:
@@ -81,6 +82,7 @@ def _submit(
     if is_scheduled:
         made = schedule_notebook(request, at=at, every=every, timezone=timezone, name=name, overlap=overlap)
         click.echo(f"Schedule {made.id} ({made.name}) runs it next at {made.next}. `det schedule list` shows it.")
+        click.echo(f"The executed notebooks of the last {KEPT_RUNS} runs are kept.")
         return
     run = submit_notebook(request)
     click.echo(f"Run {run.id}: {path.name}, {run.cells} cells, kernel {run.kernel}.")

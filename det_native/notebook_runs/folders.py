@@ -20,7 +20,8 @@ from det_native.schema.notebook_runs import NotebookRun, RunRequest
 from det_native.schema.private_files import write_private
 from det_native.schema.processes import is_alive, start_mark
 
-#: Ended runs of one notebook that are kept; their experiments keep executed notebooks of their own.
+#: Ended runs of one notebook that are kept in any case. Of older ones, those of schedules go, and those whose executed
+#: notebooks are kept elsewhere, too.
 KEPT_RUNS = 20
 # Between a run's folder and its process.
 _BEGIN_SECONDS = 30.0
@@ -227,10 +228,11 @@ def run_of_key(home: Home, key: str) -> RunFolder | None:
 
 
 def remove_old_runs(home: Home, path: str) -> None:
-    """Remove the oldest ended runs of a notebook, beyond :data:`KEPT_RUNS`."""
+    """Remove the oldest ended runs of a notebook, beyond :data:`KEPT_RUNS`, but for only copies that a user made."""
     ended = [run for run in list_runs(home, path) if run.is_ended]
     for run in ended[KEPT_RUNS:]:
-        shutil.rmtree(runs_folder(home) / str(run.id), ignore_errors=True)
+        if run.kept or run.schedule is not None:
+            shutil.rmtree(runs_folder(home) / str(run.id), ignore_errors=True)
 
 
 def _folders(home: Home) -> Iterator[RunFolder]:

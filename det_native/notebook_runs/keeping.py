@@ -22,9 +22,6 @@ def keep_executed(folder: RunFolder) -> str:
 
     A notebook whose cells or outputs hold what looks like a secret stays on this machine.
     """
-    experiments = folder.experiments_by_master()
-    if not experiments:
-        return ""
     try:
         content = folder.executed.read_bytes()
         place = _place_of_secret(folder.executed)
@@ -33,7 +30,7 @@ def keep_executed(folder: RunFolder) -> str:
                 f"The executed notebook stays on this machine ({folder.executed}), and is not kept with its "
                 f"experiments: {place} what looks like a secret."
             )
-        for master, numbers in experiments.items():
+        for master, numbers in folder.experiments_by_master().items():
             session = connect(master or None, start=False)
             for number in numbers:
                 session.call(routes.KEEP_NOTEBOOK, content, experiment_id=number)

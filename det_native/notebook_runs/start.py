@@ -43,7 +43,7 @@ def check_request(request: RunRequest) -> tuple[Any, str]:
         raise ArgumentError(f"path must be the absolute path of a notebook in a folder of this machine: {path}.")
     notebook = read_notebook(path, request.content)
     put_parameters(notebook, request.parameters)
-    return notebook, kernel_of(notebook, request.kernel)
+    return notebook, request.kernel if request.spec else kernel_of(notebook, request.kernel)
 
 
 def start_run(request: RunRequest, home: Home) -> NotebookRun:

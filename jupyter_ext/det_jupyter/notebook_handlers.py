@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from http import HTTPStatus
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -114,6 +115,12 @@ class NotebookHandler(DetHandler):
         assert server is not None, "a handler has a server"
         return Path(os.path.abspath(getattr(self.contents_manager, "root_dir", None) or server.root_dir))
 
+    @property
+    def specs(self) -> Any:
+        """The server's kernelspecs; None, for those of this machine, where the server asks another one for them."""
+        manager = self.kernel_spec_manager
+        return None if iscoroutinefunction(manager.get_kernel_spec) else manager
+
     def notebook(self, path: str) -> Path:
         """Return where a notebook of this server lies; the front end's name of a drive is left out.
 
@@ -200,6 +207,7 @@ class NotebookRunsHandler(NotebookHandler):
             body = self.read(StartBody)
             values = {name: typed_value(text) for name, text in body.parameters.items()}
             given = body.model_dump() | {"path": str(self.notebook(body.path)), "parameters": values}
+            given["spec"] = check_kernel(body.kernel, self.specs) if body.kernel else None
             return start_run(RunRequest(**given), Home.default())
 
         await self.tell(start)
@@ -216,7 +224,7 @@ class DescribeHandler(NotebookHandler):
         def describe() -> dict[str, Any]:
             body = self.read(DescribeBody)
             path = str(self.notebook(body.path))
-            check_kernel(body.kernel)
+            check_kernel(body.kernel, self.specs)
             running = [run for run in list_runs(Home.default(), path) if not run.is_ended]
             return {
                 "parameters": parameters_in(body.source),
