@@ -27,6 +27,8 @@ def test_a_notebook_is_kept_and_replaced(master: Master, monkeypatch: pytest.Mon
     assert answer.status_code == 404
     assert "has no executed notebook" in answer.text
     assert master.get(f"/experiments/{number}")["notebook"] is None
+    master.client.post(f"/api/v1/experiments/{number}/kill")
+    master.until_state(number, "CANCELED")
     before = last_event(master)
     for content in (NOTEBOOK, NOTEBOOK + b"\n"):
         assert master.client.put(path, content=content).status_code == 200

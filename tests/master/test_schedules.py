@@ -243,7 +243,7 @@ def test_schedules_are_listed_described_and_cancelled_from_the_command_line(
     assert "every 0 3 * * * (Europe/Zurich)" in listed
     assert "nightly" in det("describe", number).output
     assert f'"id": {number}' in det("list", "--json").output
-    [run] = at(timed, clock, BEGIN + timedelta(days=1))
+    [run] = at(timed, clock, datetime(2030, 3, 6, 2, 0, 30, tzinfo=UTC))
     end(timed, run)
     assert f"{run}: failed: Cell 1 of 1 raised ValueError: broken data" in det("list").output
     assert det("pause", number).exit_code == 0
