@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+import os
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from det_native.client.output import Output, takes_output_options
-from det_native.errors import DetError, NotFoundError
+from det_native.errors import ArgumentError, DetError, NotFoundError
 from det_native.schema.home import Home
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from det_native.client.session import Session
     from det_native.schema import routes
-    from det_native.schema.notebook_runs import NotebookRun
+    from det_native.schema.notebook_runs import NotebookRun, RunRequest
+    from det_native.schema.schedules import Timing
 
 Answer = TypeVar("Answer")
 
@@ -64,8 +67,8 @@ def _submit(
     overlap: bool,
     **options: Any,
 ) -> None:
-    from det_native.client.notebook_submit import request_of, schedule_notebook, submit_notebook
-    from det_native.notebook_runs.folders import KEPT_RUNS
+    from det_native.client.timing import timing_of
+    from det_native.notebook_runs.start import start_run
 
     is_scheduled = at is not None or every is not None
     if (timezone or overlap or name) and not is_scheduled:
@@ -78,18 +81,80 @@ def _submit(
             raise click.UsageError("--wait and --beside do not go with --there: the run is on the other machine.")
         _submit_there(context, path, given)
         return
-    request = request_of(path, context.obj, **options)
+    request = _request_of(path, context.obj, options)
     if is_scheduled:
-        made = schedule_notebook(request, at=at, every=every, timezone=timezone, name=name, overlap=overlap)
-        click.echo(f"Schedule {made.id} ({made.name}) runs it next at {made.next}. `det schedule list` shows it.")
-        click.echo(f"The executed notebooks of the last {KEPT_RUNS} runs are kept.")
+        _schedule(request, timing_of(at, every, timezone), name or path.stem, overlap=overlap)
         return
-    run = submit_notebook(request)
+    run = start_run(request, Home.default())
     click.echo(f"Run {run.id}: {path.name}, {run.cells} cells, kernel {run.kernel}.")
     if wait:
         _follow(context, run.id)
     else:
         click.echo(f"`det notebook wait {run.id}` shows its progress, `det notebook stop {run.id}` stops it.")
+
+
+def _request_of(path: Path, master: str | None, options: Mapping[str, Any]) -> RunRequest:
+    from det_native.client.connect import named_master
+    from det_native.notebook_runs.parameters import parse_parameters
+    from det_native.schema.notebook_runs import LIMIT_SECONDS, RunRequest
+    from det_native.schema.schedules import interval_of
+
+    limit = options["limit"]
+    try:
+        interval = interval_of(limit) if limit is not None else timedelta(seconds=LIMIT_SECONDS)
+    except ValueError:
+        interval = None
+    if interval is None:
+        raise ArgumentError(f'--limit: invalid duration {limit!r}: write "30min", "12h" or "2d".')
+    return RunRequest(
+        path=str(path.absolute()),
+        kernel=options["kernel"],
+        parameters=parse_parameters(options["parameters"]),
+        place=options["place"] or "",
+        slots=options["slots"],
+        test=options["is_test"],
+        limit_seconds=interval.total_seconds(),
+        beside=options["beside"],
+        master=named_master(master) or "",
+    )
+
+
+def _schedule(request: RunRequest, timing: Timing, name: str, *, overlap: bool) -> None:
+    """Have the master of this machine run a notebook as its file is now, whichever master experiments go to."""
+    import nbformat
+
+    from det_native.client.remote.target import is_ssh
+    from det_native.notebook_runs.folders import KEPT_RUNS
+    from det_native.notebook_runs.start import check_request
+    from det_native.schema.routes import CREATE_SCHEDULE
+    from det_native.schema.schedules import ScheduleCreate
+
+    notebook, kernel = check_request(request)
+    if request.master and not is_ssh(request.master) and os.environ.get("DET_TOKEN"):
+        raise ArgumentError(
+            "A schedule keeps no tokens, and DET_TOKEN opens this master: name it as ssh://user@host, or schedule the "
+            "notebook on its machine."
+        )
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = []
+    # The values are in the notebook now, as JSON cannot hold all of them.
+    kept = request.model_copy(update={"content": nbformat.writes(notebook), "kernel": kernel, "parameters": {}})
+    body = ScheduleCreate(name=name, timing=timing, request=kept, overlap=overlap)
+    made = _master_here().call(CREATE_SCHEDULE, body)
+    click.echo(f"Schedule {made.id} ({made.name}) runs it next at {made.next}. `det schedule list` shows it.")
+    click.echo(f"The executed notebooks of the last {KEPT_RUNS} runs are kept.")
+
+
+def _master_here() -> Session:
+    from det_native.client.connect import connect
+
+    names = ("DET_MASTER", "DET_MASTER_ADDR")
+    kept = {name: os.environ.pop(name) for name in names if name in os.environ}
+    try:
+        return connect(None)
+    finally:
+        os.environ.update(kept)
 
 
 def _submit_there(context: click.Context, path: Path, options: Mapping[str, Any]) -> None:

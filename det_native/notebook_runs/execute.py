@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -23,9 +24,8 @@ from traitlets.config import Config
 from det_native.client.connect import named_master
 from det_native.errors import ArgumentError, DetError
 from det_native.notebook_runs.folders import STOPPED, VARIABLE, RunFolder
-from det_native.notebook_runs.keeping import keep_executed, save_beside
+from det_native.notebook_runs.keeping import keep_executed, save_beside, stop_experiments
 from det_native.notebook_runs.reading import code_cells
-from det_native.notebook_runs.stopping import stop_experiments
 from det_native.schema.notebook_runs import NotebookRun, RunRequest, State
 
 #: Seconds between two saves of the executed notebook while a cell runs.
@@ -231,3 +231,7 @@ def _duration(seconds: float) -> str:
         if seconds >= 2 * length:
             return f"{seconds / length:g} {unit}"
     return f"{seconds:g} seconds"
+
+
+if __name__ == "__main__":
+    sys.exit(execute(RunFolder(Path(sys.argv[1]))))

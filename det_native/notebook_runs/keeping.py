@@ -1,10 +1,11 @@
-"""Keeps the executed notebook of a run with its experiments, and beside the notebook."""
+"""Keeps the executed notebook of a run with its experiments and beside the notebook, and stops its experiments."""
 
 from __future__ import annotations
 
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,17 @@ def keep_executed(folder: RunFolder) -> str:
     except (DetError, OSError) as error:
         return f"The executed notebook ({folder.executed}) could not be kept with its experiments: {error}"
     return ""
+
+
+def stop_experiments(folder: RunFolder) -> None:
+    """Stop the experiments of a run that go on; those in its kernel end with it."""
+    for master, numbers in folder.experiments_by_master().items():
+        with suppress(DetError):
+            session = connect(master or None, start=False)
+            for number in numbers:
+                with suppress(DetError):
+                    if not session.call(routes.GET_EXPERIMENT, experiment_id=number).state.terminal:
+                        session.call(routes.STOP_EXPERIMENT, experiment_id=number)
 
 
 def save_beside(folder: RunFolder, run: NotebookRun) -> str:
