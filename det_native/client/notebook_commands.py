@@ -141,8 +141,9 @@ def _schedule(request: RunRequest, timing: Timing, name: str, *, overlap: bool) 
     # The values are in the notebook now, as JSON cannot hold all of them.
     kept = request.model_copy(update={"content": nbformat.writes(notebook), "kernel": kernel, "parameters": {}})
     body = ScheduleCreate(name=name, timing=timing, request=kept, overlap=overlap)
+    listing = "DET_MASTER= det schedule list" if request.master else "det schedule list"
     made = _master_here().call(CREATE_SCHEDULE, body)
-    click.echo(f"Schedule {made.id} ({made.name}) runs it next at {made.next}. `det schedule list` shows it.")
+    click.echo(f"Schedule {made.id} ({made.name}) runs it next at {made.next}. `{listing}` shows it.")
     click.echo(f"The executed notebooks of the last {KEPT_RUNS} runs are kept.")
 
 
