@@ -11,7 +11,6 @@ from det_native.capture.log import CallRecord, ExecutionLog, LoggedExecution, cu
 from det_native.capture.tracebacks import MAGIC_FILES
 from det_native.capture.transform import transform
 from det_native.heap.ownership import is_library_file
-from det_native.schema.cell_titles import cell_title
 
 
 @dataclass
@@ -72,7 +71,7 @@ def calling_place() -> str:
         return ""
     body = cell.files[record.file] > 0
     line = cell_line(transform(cell.source).kernel_lines, cell.source, record.line, body)
-    return f" in {cell_title(cell.number, prompts=log.prompts)}, line {line}"
+    return f" in cell [{cell.number}], line {line}"
 
 
 def occurrence(record: CallRecord) -> int:

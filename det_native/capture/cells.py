@@ -273,7 +273,6 @@ class CellCapture:
             cells=tuple(cells),
             call=self._call_site(included),
             init=self._init_site(included),
-            prompts=self.log.prompts,
         )
 
     def _call_site(self, included: list[int]) -> CallSite | None:

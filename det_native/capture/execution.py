@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from det_native.capture.log import LoggedExecution
 from det_native.capture.transform import Transformed
 from det_native.capture.watch import Effects
-from det_native.schema.cell_titles import cell_title
 
 
 @dataclass(frozen=True)
@@ -30,8 +29,6 @@ class Execution:
         The cell magic of a cell that is not Python (``%%bash``), None for Python.
     repeated : frozenset of str
         Names that code which ran many times (``%timeit``) may have changed.
-    prompts : bool
-        Whether its number is the one that the notebook shows in brackets.
     """
 
     logged: LoggedExecution
@@ -41,7 +38,6 @@ class Execution:
     failed_line: int | None = None
     language: str | None = None
     repeated: frozenset[str] = frozenset()
-    prompts: bool = True
 
     @property
     def index(self) -> int:
@@ -81,11 +77,10 @@ class Execution:
 
     @property
     def label(self) -> str:
-        """``Cell [7]``, as the notebook shows it, or ``Code cell 7`` where it shows no number."""
+        """``Cell [7]``, as the notebook shows it."""
         if self.logged.number is None:
             return f"The code run before cell [{self.index + 1}]"
-        title = cell_title(self.logged.number, prompts=self.prompts)
-        return title[0].upper() + title[1:]
+        return f"Cell [{self.logged.number}]"
 
     @property
     def cell(self) -> str:

@@ -15,10 +15,10 @@ from det_native.capture.transform import Transformed, transform
 
 def executions_of(log: ExecutionLog, until: int) -> list[Execution]:
     """Return the executions up to and with index `until`, transformed."""
-    return [_execution(logged, transform(logged.source), log.prompts) for logged in log.executions[: until + 1]]
+    return [_execution(logged, transform(logged.source)) for logged in log.executions[: until + 1]]
 
 
-def _execution(logged: LoggedExecution, transformed: Transformed, prompts: bool) -> Execution:
+def _execution(logged: LoggedExecution, transformed: Transformed) -> Execution:
     failed = logged.ending.succeeded is False
     language = transformed.language
     source = ""
@@ -37,7 +37,7 @@ def _execution(logged: LoggedExecution, transformed: Transformed, prompts: bool)
     if failed:
         source = divided.head if logged.ending.interrupted else divided.again
     changed = _changed_names(transformed.repeated)
-    return Execution(logged, transformed, source, divided.head, failed_line, language, changed, prompts)
+    return Execution(logged, transformed, source, divided.head, failed_line, language, changed)
 
 
 def _changed_names(source: str) -> frozenset[str]:

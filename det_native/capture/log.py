@@ -191,11 +191,6 @@ class ExecutionLog:
     ----------
     shell : InteractiveShell
         IPython's shell; :meth:`attach` registers the hooks that keep the log.
-
-    Attributes
-    ----------
-    prompts : bool
-        Whether cells have the numbers that the notebook shows; else their places among its code cells.
     """
 
     def __init__(self, shell: Any) -> None:
@@ -204,7 +199,6 @@ class ExecutionLog:
         from det_native.capture.watch import Watch
 
         self.shell = shell
-        self.prompts = True
         self.executions: list[LoggedExecution] = []
         self.calls: list[CallRecord] = []
         self.attached = time.time()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from det_native.capture.syntax import nodes_of, once
+from det_native.capture.tracebacks import COLOURS
 
 _NAME = re.compile(r"(?i)(secret|token|passw|passphrase|api_?key|access_?key|private_?key|credential)")
 #: Names of what may be a phrase: the word comes last, as in no ``password_help``.
@@ -84,6 +85,8 @@ _KEY_FILE = re.compile(
     | [._]netrc | \.pgpass | \.git-credentials | \.htpasswd | \.pypirc | \.dockercfg | kaggle\.json | kubeconfig
     """
 )
+# A name and its text as a dictionary, a keyword or an assignment prints it, with or without marks around the name.
+_NAMED_TEXT = re.compile(r"""\b(\w+)['"]?\]?\s{0,3}[:=]\s{0,3}[bBrRuU]{0,2}(['"])([^'"\n]{1,400})\2""")
 _PLACEHOLDER = re.compile(r"^(|\*+|x+|<.*>|\[.*\]|\{.*\}|\$.*|\.{3}|your[-_ ].*|changeme|none|null|true|false)$", re.I)
 
 
@@ -122,6 +125,16 @@ def looks_secret(text: str, name: str = "") -> bool:
     if any(pattern.search(text) for pattern in _PATTERNS):
         return True
     return bool(name) and name_is_secret(name) and not _PLACEHOLDER.match(text.strip()) and not _is_prose(text, name)
+
+
+def shows_secret(text: str, values: Collection[str] = ()) -> bool:
+    """Whether a text that was printed has what looks like a secret, alone or beside its name, or one of `values`."""
+    text = COLOURS.sub("", text)
+    return (
+        looks_secret(text)
+        or any(looks_secret(value, name) for name, _, value in _NAMED_TEXT.findall(text))
+        or any(value in text for value in values)
+    )
 
 
 def text_of_bytes(content: bytes | bytearray) -> str:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+#: Escapes of a terminal that colour a text.
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 #: File names that IPython gives to code that a magic (``%time``, ``%%time``) compiles by itself.
 MAGIC_FILES = frozenset({"<timed exec>", "<timed eval>"})
@@ -30,6 +31,6 @@ def top_line(error: BaseException, files: Mapping[str, int], source: str) -> tup
 
 def told_line(error: dict[str, Any], number: int) -> int | None:
     """Line of the cell's top level in a traceback that IPython keeps as text."""
-    text = _COLOURS.sub("", "\n".join(map(str, error.get("traceback") or ())))
+    text = COLOURS.sub("", "\n".join(map(str, error.get("traceback") or ())))
     match = re.search(rf"Cell In\[{number}\], line (\d+)", text)
     return int(match[1]) if match else None

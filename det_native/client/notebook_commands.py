@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import shutil
-from datetime import datetime
+import os
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from det_native.client.output import Output, takes_output_options
+from det_native.errors import ArgumentError, DetError, NotFoundError
 from det_native.schema.home import Home
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from det_native.schema.notebook_runs import NotebookRun
+    from det_native.client.session import Session
+    from det_native.schema import routes
+    from det_native.schema.notebook_runs import NotebookRun, RunRequest
+    from det_native.schema.schedules import Timing
+
+Answer = TypeVar("Answer")
 
 _NUMBER = click.IntRange(min=1)
 
@@ -61,7 +67,8 @@ def _submit(
     overlap: bool,
     **options: Any,
 ) -> None:
-    from det_native.client.notebook_submit import request_of, schedule_notebook, submit_notebook
+    from det_native.client.timing import timing_of
+    from det_native.notebook_runs.start import start_run
 
     is_scheduled = at is not None or every is not None
     if (timezone or overlap or name) and not is_scheduled:
@@ -74,17 +81,81 @@ def _submit(
             raise click.UsageError("--wait and --beside do not go with --there: the run is on the other machine.")
         _submit_there(context, path, given)
         return
-    request = request_of(path, context.obj, **options)
+    request = _request_of(path, context.obj, options)
     if is_scheduled:
-        made = schedule_notebook(request, at=at, every=every, timezone=timezone, name=name, overlap=overlap)
-        click.echo(f"Schedule {made.id} ({made.name}) runs it next at {made.next}. `det schedule list` shows it.")
+        _schedule(request, timing_of(at, every, timezone), name or path.stem, overlap=overlap)
         return
-    run = submit_notebook(request)
+    run = start_run(request, Home.default())
     click.echo(f"Run {run.id}: {path.name}, {run.cells} cells, kernel {run.kernel}.")
     if wait:
         _follow(context, run.id)
     else:
         click.echo(f"`det notebook wait {run.id}` shows its progress, `det notebook stop {run.id}` stops it.")
+
+
+def _request_of(path: Path, master: str | None, options: Mapping[str, Any]) -> RunRequest:
+    from det_native.client.connect import named_master
+    from det_native.notebook_runs.parameters import parse_parameters
+    from det_native.schema.notebook_runs import LIMIT_SECONDS, RunRequest
+    from det_native.schema.schedules import interval_of
+
+    limit = options["limit"]
+    try:
+        interval = interval_of(limit) if limit is not None else timedelta(seconds=LIMIT_SECONDS)
+    except ValueError:
+        interval = None
+    if interval is None:
+        raise ArgumentError(f'--limit: invalid duration {limit!r}: write "30min", "12h" or "2d".')
+    return RunRequest(
+        path=str(path.absolute()),
+        kernel=options["kernel"],
+        parameters=parse_parameters(options["parameters"]),
+        place=options["place"] or "",
+        slots=options["slots"],
+        test=options["is_test"],
+        limit_seconds=interval.total_seconds(),
+        beside=options["beside"],
+        master=named_master(master) or "",
+    )
+
+
+def _schedule(request: RunRequest, timing: Timing, name: str, *, overlap: bool) -> None:
+    """Have the master of this machine run a notebook as its file is now, whichever master experiments go to."""
+    import nbformat
+
+    from det_native.client.remote.target import is_ssh
+    from det_native.notebook_runs.folders import KEPT_RUNS
+    from det_native.notebook_runs.start import check_request
+    from det_native.schema.routes import CREATE_SCHEDULE
+    from det_native.schema.schedules import ScheduleCreate
+
+    notebook, kernel = check_request(request)
+    if request.master and not is_ssh(request.master) and os.environ.get("DET_TOKEN"):
+        raise ArgumentError(
+            "A schedule keeps no tokens, and DET_TOKEN opens this master: name it as ssh://user@host, or schedule the "
+            "notebook on its machine."
+        )
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = []
+    # The values are in the notebook now, as JSON cannot hold all of them.
+    kept = request.model_copy(update={"content": nbformat.writes(notebook), "kernel": kernel, "parameters": {}})
+    body = ScheduleCreate(name=name, timing=timing, request=kept, overlap=overlap)
+    listing = "DET_MASTER= det schedule list" if request.master else "det schedule list"
+    made = _master_here().call(CREATE_SCHEDULE, body)
+    click.echo(f"Schedule {made.id} ({made.name}) runs it next at {made.next}. `{listing}` shows it.")
+    click.echo(f"The executed notebooks of the last {KEPT_RUNS} runs are kept.")
+
+
+def _master_here() -> Session:
+    from det_native.client.connect import connect
+
+    names = ("DET_MASTER", "DET_MASTER_ADDR")
+    kept = {name: os.environ.pop(name) for name in names if name in os.environ}
+    try:
+        return connect(None)
+    finally:
+        os.environ.update(kept)
 
 
 def _submit_there(context: click.Context, path: Path, options: Mapping[str, Any]) -> None:
@@ -115,32 +186,31 @@ def notebook() -> None:
     """Run notebooks in the background, and look after these runs."""
 
 
-@notebook.command("submit")
-@_submit_options
-def submit_file(context: click.Context, /, **options: Any) -> None:
-    """Run a notebook in a fresh kernel in the background: now, at a time, or again and again."""
-    _submit(context, **options)
+notebook.add_command(submit)
 
-
-_THERE = click.option("--there", is_flag=True, help="Of the master's machine (ssh://).")
+_THERE = click.option("--there", is_flag=True, help="Of the machine of the master that -m or DET_MASTER names.")
 
 
 @notebook.command("list")
-@_THERE
 @takes_output_options
 @click.pass_context
-def list_command(context: click.Context, /, *, there: bool, output: Output) -> None:
-    """Show the runs of notebooks on this machine, newest first."""
-    if there:
-        _ask_there(context, "list", *(["--json"] if output.as_json else []))
-        return
-    from det_native.notebook_runs.folders import list_runs
+def list_command(context: click.Context, /, *, output: Output) -> None:
+    """Show the runs of notebooks on this machine and on that of the named master, newest first."""
+    from det_native.client.connect import named_master
+    from det_native.notebook_runs.folders import list_runs, with_others
+    from det_native.schema.routes import LIST_NOTEBOOK_RUNS
 
     runs = list_runs(Home.default())
-    head = ("id", "notebook", "state", "cell", "experiments", "started", "schedule")
+    if named_master(context.obj):
+        try:
+            runs = with_others(runs, _ask_there(context, LIST_NOTEBOOK_RUNS))
+        except DetError as error:
+            click.echo(f"Runs on the machine of {named_master(context.obj)} are not listed: {error}", err=True)
+    head = ("id", "machine", "notebook", "state", "cell", "experiments", "started", "schedule")
     rows = [
         (
             run.id,
+            run.machine or "here",
             Path(run.path).name,
             run.state.lower(),
             f"{run.cell} of {run.cells}",
@@ -160,14 +230,18 @@ def list_command(context: click.Context, /, *, there: bool, output: Output) -> N
 @click.pass_context
 def describe_command(context: click.Context, /, *, number: int, there: bool, output: Output) -> None:
     """Show a run of a notebook."""
-    if there:
-        _ask_there(context, "describe", str(number), *(["--json"] if output.as_json else []))
-        return
     from det_native.notebook_runs.folders import find_run
+    from det_native.schema.routes import LIST_NOTEBOOK_RUNS
 
-    run = find_run(Home.default(), number).run()
+    if there:
+        run = next((run for run in _ask_there(context, LIST_NOTEBOOK_RUNS) if run.id == number), None)
+        if run is None:
+            raise NotFoundError(f"Notebook run {number} does not exist on the master's machine.")
+    else:
+        run = find_run(Home.default(), number).run()
     facts = [
         ("run", run.id),
+        ("machine", run.machine or "this one"),
         ("notebook", run.path),
         ("kernel", run.kernel),
         ("state", run.state.lower()),
@@ -196,32 +270,38 @@ def wait_command(context: click.Context, /, *, number: int) -> None:
 @click.pass_context
 def stop_command(context: click.Context, /, *, number: int, there: bool) -> None:
     """Stop a run, and the experiments that it waits for."""
-    if there:
-        _ask_there(context, "stop", str(number))
-        return
     from det_native.notebook_runs.start import stop_run
+    from det_native.schema.routes import STOP_NOTEBOOK_RUN as STOP
 
-    run = stop_run(Home.default(), number)
-    click.echo(_ended(run))
+    click.echo(_ended(_ask_there(context, STOP, number=number) if there else stop_run(Home.default(), number)))
 
 
 @notebook.command("save")
 @click.argument("number", metavar="RUN", type=_NUMBER)
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-def save_command(*, number: int, file: Path) -> None:
+@_THERE
+@click.pass_context
+def save_command(context: click.Context, /, *, number: int, file: Path, there: bool) -> None:
     """Write the executed notebook of a run to FILE, as far as it has come."""
     from det_native.notebook_runs.folders import find_run
+    from det_native.schema.routes import GET_RUN_NOTEBOOK as GET
 
+    _write(file, _ask_there(context, GET, number=number) if there else find_run(Home.default(), number).content())
+
+
+def _write(file: Path, content: bytes) -> None:
     if file.exists():
         raise click.UsageError(f"{file} exists; name a file that does not.")
-    shutil.copyfile(find_run(Home.default(), number).executed, file)
+    file.write_bytes(content)
     click.echo(f"Wrote {file}.")
 
 
-def _ask_there(context: click.Context, *words: str) -> None:
-    from det_native.client.remote_commands import run_there
+def _ask_there(context: click.Context, route: routes.Route[None, Answer], **parts: int) -> Answer:
+    from det_native.client.connect import connect, named_master
 
-    run_there(context, context.obj, ["notebook", *words])
+    if not named_master(context.obj):
+        raise click.UsageError("--there needs a master that is named (-m, or DET_MASTER).")
+    return connect(context.obj, start=False).call(route, **parts)
 
 
 def _follow(context: click.Context, number: int) -> None:
@@ -250,8 +330,7 @@ def _follow(context: click.Context, number: int) -> None:
 
 def _ended(run: NotebookRun) -> str:
     experiments = f"; experiments: {', '.join(run.experiments)}" if run.experiments else ""
-    why = f": {run.error}" if run.error else "."
-    return f"Run {run.id} {run.state.lower()}{why}\nExecuted notebook: {run.executed}{experiments}"
+    return f"Run {run.id} {run.outcome.removesuffix('.')}.\nExecuted notebook: {run.executed}{experiments}"
 
 
 def _time(seconds: float) -> str:
@@ -268,13 +347,11 @@ def experiment_notebook(context: click.Context, /, *, experiment_id: int, file: 
     from det_native.client.connect import connect
     from det_native.client.handles import Experiment
     from det_native.client.http_source import HttpSource
-    from det_native.schema import routes
+    from det_native.schema.routes import GET_NOTEBOOK
 
     session = connect(context.obj, start=False)
     if executed:
-        if file.exists():
-            raise click.UsageError(f"{file} exists; name a file that does not.")
-        file.write_bytes(session.call(routes.GET_NOTEBOOK, experiment_id=experiment_id))
-    else:
-        Experiment(HttpSource(session), experiment_id).notebook(file)
+        _write(file, session.call(GET_NOTEBOOK, experiment_id=experiment_id))
+        return
+    Experiment(HttpSource(session), experiment_id).notebook(file)
     click.echo(f"Wrote {file}.")

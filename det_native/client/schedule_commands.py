@@ -27,7 +27,7 @@ def list_schedules(context: click.Context, /, *, everything: bool, output: Outpu
     found = session.call(routes.LIST_SCHEDULES, all=everything)
     head = ("id", "name", "state", "when", "next", "runs", "last run")
     rows = [
-        (one.id, one.name, one.state.lower(), one.timing.text, one.next or "", one.submitted, one.last_run or "")
+        (one.id, one.name, one.state.lower(), one.timing.text, one.next or "", one.submitted, _last_run(one))
         for one in found
     ]
     data = [one.model_dump(mode="json") for one in found]
@@ -44,6 +44,10 @@ def describe_schedule(context: click.Context, /, *, number: int, output: Output)
     output.facts(_facts(found), found.model_dump(mode="json"))
 
 
+def _last_run(found: Schedule) -> str:
+    return ": ".join(filter(None, (str(found.last_run or ""), found.last_outcome)))
+
+
 def _facts(found: Schedule) -> list[tuple[str, object]]:
     return [
         ("schedule", f"{found.id}{f' ({found.name})' if found.name else ''}"),
@@ -52,7 +56,7 @@ def _facts(found: Schedule) -> list[tuple[str, object]]:
         ("when", found.timing.text),
         ("next", found.next or "never"),
         ("runs begun", found.submitted),
-        ("last run", found.last_run or "none"),
+        ("last run", _last_run(found) or "none"),
         *([("note", found.error)] if found.error else []),
     ]
 

@@ -18,7 +18,6 @@ from det_native.client.travel_hints import travel_hint
 from det_native.errors import ExperimentFailedError, MasterUnreachableError, NoMasterError, UserCodeError
 from det_native.own_time import own_time
 from det_native.schema import rest
-from det_native.schema.cell_titles import cell_title
 from det_native.schema.states import ExperimentState, TrialState
 
 LOG_TAIL = 20
@@ -286,7 +285,7 @@ def error_text(error: rest.UserErrorInfo, number: int | None, *, again: bool = F
 
 def _place(error: rest.UserErrorInfo) -> str:
     """Return `` in cell [3], line 2, on rank 1``; empty if nothing is known."""
-    cell = cell_title(error.cell, prompts=error.prompts) if error.cell is not None else ""
+    cell = f"cell [{error.cell}]" if error.cell is not None else ""
     place = [cell, error.file or ""]
     where = ", ".join(part for part in place if part)
     line = f", line {error.line}" if where and error.line is not None else ""

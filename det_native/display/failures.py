@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from det_native.schema import rest
-from det_native.schema.cell_titles import cell_title
 from det_native.schema.refused import is_refused
 from det_native.schema.states import ExperimentState, TrialState
 
@@ -86,7 +85,7 @@ def _others(trials: Sequence[int]) -> str:
 def _where(error: rest.UserErrorInfo) -> str:
     """Return `` at batch 30, in cell [4], line 2, on rank 1``."""
     when = f" at batch {error.batch}" if error.batch else " before its first batch"
-    cell = "" if error.cell is None else cell_title(error.cell, prompts=error.prompts)
+    cell = "" if error.cell is None else f"cell [{error.cell}]"
     place = ", ".join(filter(None, (cell, error.file)))
     line = f", line {error.line}" if place and error.line is not None else ""
     rank = f", on {error.process}" if error.process else ""

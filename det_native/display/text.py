@@ -22,7 +22,6 @@ from det_native.display.feed import outputs_trial
 from det_native.display.hparams import format_hparams, hparam_texts
 from det_native.display.outputs import output_facts
 from det_native.schema import rest
-from det_native.schema.cell_titles import cell_title
 from det_native.schema.ranking import trials_best_first
 from det_native.schema.states import ExperimentState, TrialState
 from det_native.schema.time_left import about
@@ -142,7 +141,7 @@ def trial_line(
 
 def _line(title: str, words: list[str], error: rest.UserErrorInfo | None, note: str) -> str:
     if error is not None:
-        where = f" in {cell_title(error.cell, prompts=error.prompts)}" if error.cell is not None else ""
+        where = f" in cell [{error.cell}]" if error.cell is not None else ""
         words = [*words, f"{error.type}{where}: {error.message.splitlines()[0] if error.message else ''}".rstrip(": ")]
     line = f"{title}: {', '.join(words)}{f' ({note})' if note else ''}"
     return " ".join(line.split())

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from det_native.experimental.arguments import Place
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from det_native.notebook_runs.folders import RunFolder
     from det_native.schema.notebook_runs import RunRequest
 
-Handle = TypeVar("Handle")
 ConfigInput = Mapping[str, Any] | str | Path | None
 
 VARIABLE = "DET_NOTEBOOK_RUN"
@@ -65,12 +64,13 @@ class Choice:
             raw["resources"] = {**(resources or {}), "slots_per_trial": self.request.slots}
         return raw
 
-    def note(self, experiment: Handle, master: str | None = None) -> Handle:
-        """Keep that a training call has begun an experiment, and return its handle.
+    def note(self, experiment: int | str, master: str | None = None) -> None:
+        """Keep that a training call has begun an experiment.
 
         Parameters
         ----------
-        experiment : Experiment
+        experiment : int or str
+            Its number.
         master : str, optional
             Address of its master, empty for that of this machine; by default it has none.
         """
@@ -78,8 +78,7 @@ class Choice:
             is_named = master is not None and master != self.request.master
             place = f" at {master or 'this machine'}" if is_named else ""
             with self.folder.experiments.open("a", encoding="utf-8") as file:
-                file.write(f"{getattr(experiment, 'id', '')}{place}\n")
-        return experiment
+                file.write(f"{experiment}{place}\n")
 
 
 def choice() -> Choice:

@@ -35,6 +35,7 @@ from det_native.display.environment import in_notebook
 from det_native.display.report import ShownReport, counted, show_report
 from det_native.display.text import title_of
 from det_native.errors import BundleCheckError, DetError, MasterUnreachableError, NotFoundError, Problem
+from det_native.experimental.choice import choice
 from det_native.experimental.origin import Origin
 from det_native.experimental.proof import NotedInputs, proof_of
 from det_native.experimental.settings import Settings, complete_for_fit
@@ -163,6 +164,7 @@ def send_capture(capture: Capture, config: ExperimentConfig, framework: Framewor
         raise
     experiment = Experiment(recording(HttpSource(session)), detail.id)
     note_begun(experiment)
+    choice().note(detail.id, master_name(settings))
     if settings.show == "view" and in_notebook():
         shown.say("")
         with suppress(DetError):  # it is submitted, whatever becomes of the master at this moment

@@ -13,7 +13,6 @@ from det_native.client.arguments import Show
 from det_native.client.handles import Experiment
 from det_native.errors import ArgumentError, of_the_users
 from det_native.experimental.arguments import Mode, any_documented_order
-from det_native.experimental.choice import choice
 from det_native.experimental.directory import working_directory
 from det_native.experimental.origin import Origin
 from det_native.experimental.scripts import check_launcher
@@ -117,13 +116,10 @@ def train_class(named: type[Trial] | str, settings: Settings, origin: Origin) ->
     if settings.place.local:
         from det_native.experimental.local.calls import create_here
 
-        return choice().note(create_here(trial_class, framework, loaded, settings, origin))
-    from det_native.experimental.cluster import master_name, submit
+        return create_here(trial_class, framework, loaded, settings, origin)
+    from det_native.experimental.cluster import submit
 
-    experiment: Experiment = choice().note(
-        submit("create", trial_class, loaded, framework, settings, origin), master_name(settings)
-    )
-    return experiment
+    return submit("create", trial_class, loaded, framework, settings, origin)
 
 
 def entrypoint_of(settings: Settings, *, remedy: str = BY_COMMAND) -> str:

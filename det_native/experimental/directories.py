@@ -53,8 +53,8 @@ class DirectoryOrigin(Origin):
         from det_native.capture.model import Capture
 
         source = f"import det_native as det\n\ndet.experimental.create({self.entrypoint!r})\n"
-        cell = Cell(number=1, cell_id=None, source=source, reason="trains the entrypoint of the configuration")
-        return Capture(Program(kind="cells", framework=framework, cells=(cell,), prompts=False))
+        cell = Cell(number=None, cell_id=None, source=source, reason="trains the entrypoint of the configuration")
+        return Capture(Program(kind="cells", framework=framework, cells=(cell,)))
 
 
 def create_from_directory(

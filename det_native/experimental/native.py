@@ -13,7 +13,6 @@ from det_native.client.connect import connect, named_master
 from det_native.client.handles import Experiment
 from det_native.client.last import note_begun
 from det_native.errors import DetError, of_the_users
-from det_native.experimental.choice import choice
 from det_native.experimental.directory import working_directory
 from det_native.experimental.early_contents import EarlyContents
 from det_native.experimental.origin import Origin
@@ -184,7 +183,7 @@ def train_by_fit(
         wait_for(experiment, call, settings)
         return experiment
     try:
-        return choice().note(fit_here(call, settings, origin))
+        return fit_here(call, settings, origin)
     except Exception as error:  # noqa: BLE001 (raised again)
         __tracebackhide__ = True
         raise of_the_users(error)
@@ -203,7 +202,7 @@ def _submit(call: Any, settings: Settings, origin: Origin, handle_of: HandleOf |
     from det_native.capture import submitted
     from det_native.experimental.cluster import master_name, submit_fit
 
-    experiment: Experiment = choice().note(submit_fit(call, settings, origin), master_name(settings))
+    experiment = submit_fit(call, settings, origin)
     if handle_of is not None:
         experiment = ended.pass_on(experiment, handle_of(call, experiment))
     submitted.note(origin.record, experiment, master_name(settings))

@@ -176,10 +176,11 @@ class Service:
         if budget is not None:
             self.space.change(SpaceSettings(budget=budget or None))
         self.messages = Messages(self.database, OWNER, places.url, smtp=SmtpServer.of())
+        self.notebook_runs = NotebookRuns(places.home)
         self.schedules = Schedules(
             self.database,
             OWNER,
-            NotebookRuns(places.home),
+            self.notebook_runs,
         )
         self.notebooks = KeptNotebooks(self.database, self.blobs, self.guard)
         self.files_left = LeftFiles(self._context, self.blobs, self.collector.submit)

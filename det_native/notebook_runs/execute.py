@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 import nbformat
 import zmq.asyncio
 from jupyter_client.asynchronous.client import AsyncKernelClient
-from jupyter_client.kernelspec import NoSuchKernel
+from jupyter_client.kernelspec import KernelSpec, NoSuchKernel
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
@@ -23,9 +24,8 @@ from traitlets.config import Config
 from det_native.client.connect import named_master
 from det_native.errors import ArgumentError, DetError
 from det_native.notebook_runs.folders import STOPPED, VARIABLE, RunFolder
-from det_native.notebook_runs.keeping import keep_executed, save_beside
-from det_native.notebook_runs.reading import code_cells, kernel_of
-from det_native.notebook_runs.stopping import stop_experiments
+from det_native.notebook_runs.keeping import keep_executed, save_beside, stop_experiments
+from det_native.notebook_runs.reading import code_cells
 from det_native.schema.notebook_runs import NotebookRun, RunRequest, State
 
 #: Seconds between two saves of the executed notebook while a cell runs.
@@ -107,7 +107,7 @@ class _Execution:
         self.client = NotebookClient(
             self.notebook,
             timeout=None,
-            kernel_name=kernel_of(self.notebook, self.request.kernel),
+            kernel_name=self.run.kernel,
             config=Config({"KernelManager": self._connection()}),
             allow_errors=False,
             skip_cells_with_tag="",  # as "Run all" of JupyterLab, which skips none
@@ -116,6 +116,8 @@ class _Execution:
             on_cell_executed=self._cell_ended,
         )
         self.client.create_kernel_manager()
+        if self.request.spec is not None:
+            self.client.km._kernel_spec = KernelSpec(**self.request.spec)
         self.client.km.client_factory = _Client
         environment = {**os.environ, VARIABLE: str(self.folder.path), "JPY_SESSION_NAME": str(path)}
         async with self.client.async_setup_kernel(env=environment, cwd=str(path.parent)):
@@ -190,10 +192,11 @@ class _Execution:
     def _finish(self, state: State, error: str) -> None:
         self._save_patiently()
         self.run = self.run.model_copy(update={"experiments": self.folder.experiment_names()})
-        notes = [self._unsaved_why, keep_executed(self.folder)]
+        copies = [keep_executed(self.folder)] if self.folder.experiments_by_master() else []
         if self.request.beside:
-            notes.append(save_beside(self.folder, self.run))
-        self._change(state=state, error=error, notes=[note for note in notes if note], ended=time.time())
+            copies.append(save_beside(self.folder, self.run))
+        notes = [note for note in (self._unsaved_why, *copies) if note]
+        self._change(state=state, error=error, notes=notes, kept="" in copies, ended=time.time())
 
     def _save_patiently(self) -> None:
         """Save the executed notebook; while the disk is full, which somebody may mend, again and again."""
@@ -228,3 +231,7 @@ def _duration(seconds: float) -> str:
         if seconds >= 2 * length:
             return f"{seconds / length:g} {unit}"
     return f"{seconds:g} seconds"
+
+
+if __name__ == "__main__":
+    sys.exit(execute(RunFolder(Path(sys.argv[1]))))

@@ -14,13 +14,14 @@ from pathlib import Path
 from filelock import FileLock
 from pydantic import ValidationError
 
-from det_native.errors import NotFoundError
+from det_native.errors import NotFoundError, StorageError
 from det_native.schema.home import Home
 from det_native.schema.notebook_runs import NotebookRun, RunRequest
 from det_native.schema.private_files import write_private
 from det_native.schema.processes import is_alive, start_mark
 
-#: Ended runs of one notebook that are kept; their experiments keep executed notebooks of their own.
+#: Ended runs of one notebook that are kept in any case. Of older ones, those of schedules go, and those whose executed
+#: notebooks are kept elsewhere, too.
 KEPT_RUNS = 20
 # Between a run's folder and its process.
 _BEGIN_SECONDS = 30.0
@@ -52,6 +53,20 @@ class RunFolder:
     def executed(self) -> Path:
         """The executed notebook."""
         return self.path / "executed.ipynb"
+
+    def content(self) -> bytes:
+        """Return the executed notebook as its file has it.
+
+        Raises
+        ------
+        StorageError
+            If it cannot be read.
+        """
+        try:
+            return self.executed.read_bytes()
+        except OSError as error:
+            why = error.strerror or error
+            raise StorageError(f"The executed notebook {self.executed} cannot be read: {why}.") from error
 
     @property
     def log(self) -> Path:
@@ -196,6 +211,13 @@ def list_runs(home: Home, path: str | None = None, *, most: int | None = None) -
     return runs
 
 
+def with_others(here: list[NotebookRun], there: list[NotebookRun]) -> list[NotebookRun]:
+    """Return the runs of this machine and those that a master has listed, newest first, each once."""
+    known = {(run.executed, run.started) for run in here}
+    others = [run for run in there if (run.executed, run.started) not in known]
+    return sorted([*here, *others], key=lambda run: -run.started)
+
+
 def run_of_key(home: Home, key: str) -> RunFolder | None:
     """Return the run that was begun with a key."""
     for folder in _folders(home):
@@ -206,10 +228,11 @@ def run_of_key(home: Home, key: str) -> RunFolder | None:
 
 
 def remove_old_runs(home: Home, path: str) -> None:
-    """Remove the oldest ended runs of a notebook, beyond :data:`KEPT_RUNS`."""
+    """Remove the oldest ended runs of a notebook, beyond :data:`KEPT_RUNS`, but for only copies that a user made."""
     ended = [run for run in list_runs(home, path) if run.is_ended]
     for run in ended[KEPT_RUNS:]:
-        shutil.rmtree(runs_folder(home) / str(run.id), ignore_errors=True)
+        if run.kept or run.schedule is not None:
+            shutil.rmtree(runs_folder(home) / str(run.id), ignore_errors=True)
 
 
 def _folders(home: Home) -> Iterator[RunFolder]:

@@ -1,9 +1,13 @@
-"""Keeps the executed notebook of a run with its experiments, and beside the notebook."""
+"""Keeps the executed notebook of a run with its experiments and beside the notebook, and stops its experiments."""
 
 from __future__ import annotations
 
+import os
 import shutil
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from det_native.client.connect import connect
 from det_native.errors import DetError
@@ -17,26 +21,34 @@ _MOST_NAMED = 4
 def keep_executed(folder: RunFolder) -> str:
     """Give the executed notebook to the experiments of a run; return why that failed, empty if it did not.
 
-    A notebook whose cells hold what looks like a secret stays on this machine.
+    A notebook whose cells or outputs hold what looks like a secret stays on this machine.
     """
-    experiments = folder.experiments_by_master()
-    if not experiments:
-        return ""
     try:
         content = folder.executed.read_bytes()
-        cell = _cell_with_secret(folder.executed)
-        if cell is not None:
+        place = _place_of_secret(folder.executed)
+        if place:
             return (
                 f"The executed notebook stays on this machine ({folder.executed}), and is not kept with its "
-                f"experiments: cell {cell} holds what looks like a secret."
+                f"experiments: {place} what looks like a secret."
             )
-        for master, numbers in experiments.items():
+        for master, numbers in folder.experiments_by_master().items():
             session = connect(master or None, start=False)
             for number in numbers:
                 session.call(routes.KEEP_NOTEBOOK, content, experiment_id=number)
     except (DetError, OSError) as error:
         return f"The executed notebook ({folder.executed}) could not be kept with its experiments: {error}"
     return ""
+
+
+def stop_experiments(folder: RunFolder) -> None:
+    """Stop the experiments of a run that go on; those in its kernel end with it."""
+    for master, numbers in folder.experiments_by_master().items():
+        with suppress(DetError):
+            session = connect(master or None, start=False)
+            for number in numbers:
+                with suppress(DetError):
+                    if not session.call(routes.GET_EXPERIMENT, experiment_id=number).state.terminal:
+                        session.call(routes.STOP_EXPERIMENT, experiment_id=number)
 
 
 def save_beside(folder: RunFolder, run: NotebookRun) -> str:
@@ -62,15 +74,37 @@ def executed_name(run: NotebookRun) -> str:
     return f"{Path(run.path).stem} ({title}).ipynb"
 
 
-def _cell_with_secret(executed: Path) -> int | None:
-    """Return the number of the first code cell that holds what looks like a secret."""
+def _place_of_secret(executed: Path) -> str:
+    """Return which cell holds or shows what looks like a secret; empty if none does."""
     import nbformat
 
-    from det_native.capture.secrets import find_secrets
-    from det_native.notebook_runs.reading import code_cells
+    from det_native.capture.secrets import find_secrets, looks_secret, shows_secret
 
     notebook = nbformat.read(executed, as_version=4)
-    for number, place in enumerate(code_cells(notebook), 1):
-        if find_secrets(notebook.cells[place].source):
-            return number
-    return None
+    # The kernel had the variables of this process.
+    values = [value for name, value in os.environ.items() if looks_secret(value, name) and not os.path.exists(value)]
+    number = 0
+    for cell in notebook.cells:
+        if cell.cell_type != "code":
+            if shows_secret(cell.source, values):
+                return "a text cell holds"
+            continue
+        number += bool(cell.source.strip())
+        if find_secrets(cell.source):
+            return f"cell {number} holds"
+        if any(shows_secret(text, values) for text in _texts(cell.outputs)):
+            return f"the output of cell {number} holds"
+    return "a widget holds" if any(shows_secret(text, values) for text in _texts(notebook.metadata)) else ""
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield the texts in a value as JSON has it, but for pictures."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for part in value:
+            yield from _texts(part)
+    elif isinstance(value, dict):
+        for kind, part in value.items():
+            if not kind.startswith(("image/png", "image/jpeg")):
+                yield from _texts(part)

@@ -71,8 +71,14 @@ def kernel_of(notebook: Any, wanted: str = "") -> str:
     return str(name)
 
 
-def check_kernel(name: str) -> None:
-    """See that a kernelspec can run a notebook that trains.
+def check_kernel(name: str, manager: Any = None) -> dict[str, Any]:
+    """Return a kernelspec that can run a notebook that trains, as ``KernelSpec`` takes it.
+
+    Parameters
+    ----------
+    name : str
+    manager : KernelSpecManager, optional
+        That of a Jupyter server; by default, what is installed on this machine counts.
 
     Raises
     ------
@@ -82,7 +88,7 @@ def check_kernel(name: str) -> None:
     require_packages()
     from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
 
-    manager = KernelSpecManager()
+    manager = manager or KernelSpecManager()
     try:
         spec = manager.get_kernel_spec(name)
     except (NoSuchKernel, ValueError) as error:
@@ -93,6 +99,7 @@ def check_kernel(name: str) -> None:
         raise ArgumentError(f"Kernel {name!r} is not installed on this machine: {remedy}.") from error
     if str(spec.language).lower() != "python":
         raise ArgumentError(f"Kernel {name!r} runs {spec.language}, and det_native trains from Python kernels.")
+    return {"resource_dir": spec.resource_dir, **spec.to_dict()}
 
 
 def require_packages() -> None:

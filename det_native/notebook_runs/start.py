@@ -13,9 +13,9 @@ from typing import Any
 
 from det_native.errors import ArgumentError, DiskFullError, MasterError
 from det_native.notebook_runs.folders import RunFolder, find_run, make_folder, remove_old_runs, run_of_key, starting
+from det_native.notebook_runs.keeping import stop_experiments
 from det_native.notebook_runs.parameters import put_parameters
 from det_native.notebook_runs.reading import code_cells, kernel_of, read_notebook
-from det_native.notebook_runs.stopping import stop_experiments
 from det_native.schema.home import Home
 from det_native.schema.notebook_runs import NotebookRun, RunRequest
 from det_native.schema.processes import start_mark, wait_until_gone
@@ -43,7 +43,7 @@ def check_request(request: RunRequest) -> tuple[Any, str]:
         raise ArgumentError(f"path must be the absolute path of a notebook in a folder of this machine: {path}.")
     notebook = read_notebook(path, request.content)
     put_parameters(notebook, request.parameters)
-    return notebook, kernel_of(notebook, request.kernel)
+    return notebook, request.kernel if request.spec else kernel_of(notebook, request.kernel)
 
 
 def start_run(request: RunRequest, home: Home) -> NotebookRun:
@@ -103,7 +103,7 @@ def _spawn(folder: RunFolder, request: RunRequest, home: Home) -> None:
         environment["DET_MASTER"] = request.master
     with open(os.open(folder.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as log:
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "det_native.notebook_runs", str(folder.path)],
+            [sys.executable, "-P", "-m", "det_native.notebook_runs.execute", str(folder.path)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

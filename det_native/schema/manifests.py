@@ -9,7 +9,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, FailFast, Field, model_validator
 
-from det_native.schema.cell_titles import cell_title
 from det_native.schema.numbers import words
 from det_native.schema.proof import CallProof
 
@@ -167,10 +166,9 @@ class Program(_Model):
     """What a worker runs: cells of a notebook in order, or a script with its arguments.
 
     For ``kind="script"`` `command` is ``[path relative to the working directory, *arguments]``. `call` is the training
-    call, `init` the ``init()`` whose context it went through; None if there is none, or it is not known. `prompts` says
-    whether the numbers of the cells are those that the notebook shows in brackets; else they are their places.
-    `earlier` are the other training calls that give something here, `answers` what was asked of their experiments where
-    nothing compares what the recorded call is given.
+    call, `init` the ``init()`` whose context it went through; None if there is none, or it is not known. `earlier` are
+    the other training calls that give something here, `answers` what was asked of their experiments where nothing
+    compares what the recorded call is given.
     """
 
     kind: Literal["cells", "script"]
@@ -179,9 +177,14 @@ class Program(_Model):
     command: tuple[str, ...] = ()
     call: CallSite | None = None
     init: CallSite | None = None
-    prompts: bool = True
     earlier: tuple[EarlierTraining, ...] = ()
     answers: tuple[EarlierAnswers, ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_prompts(cls, content: Any) -> Any:
+        """Leave out what programs of earlier versions said of the numbers of their cells."""
+        return {k: v for k, v in content.items() if k != "prompts"} if isinstance(content, dict) else content
 
     @property
     def earlier_checkpoints(self) -> set[str]:
@@ -192,7 +195,7 @@ class Program(_Model):
     def title(self, index: int) -> str:
         """Return how a cell, by its index, is named to the user."""
         number = self.cells[index].number
-        return f"cell number {index + 1}" if number is None else cell_title(number, prompts=self.prompts)
+        return f"cell number {index + 1}" if number is None else f"cell [{number}]"
 
 
 class Interpreter(_Model):
@@ -304,7 +307,6 @@ class BundleManifest(_Model):
         The same cells run again have other numbers, and so another `id`; what they are is the same.
         """
         content = json.loads(self.canonical())
-        del content["program"]["prompts"]
         content["program"].pop("earlier", None)
         content["program"].pop("answers", None)
         for name in ("streams", "init_streams", "proof"):

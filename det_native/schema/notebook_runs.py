@@ -35,6 +35,8 @@ class RunRequest(BaseModel):
         After which the run is stopped.
     beside : bool
         Whether the executed notebook is also saved beside the notebook.
+    spec : dict or None
+        The kernelspec as a Jupyter server has it, whose names may be its own; None for the installed one.
     schedule : int or None
         Number of the schedule that began the run.
     key : str
@@ -54,6 +56,7 @@ class RunRequest(BaseModel):
     test: bool = False
     limit_seconds: float = Field(default=LIMIT_SECONDS, gt=0)
     beside: bool = False
+    spec: dict[str, Any] | None = None
     schedule: int | None = None
     key: str = Field(default="", pattern=r"^[\x21-\x7e]{0,200}$")
     master: str = ""
@@ -86,6 +89,10 @@ class NotebookRun(BaseModel):
     started, ended : float
         Seconds since 1970; `ended` is 0 while it runs.
     schedule : int or None
+    kept : bool
+        Whether its executed notebook is kept elsewhere, too: with its experiments, or beside the notebook.
+    machine : str
+        Name of the machine that it runs on, empty for this one.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -103,6 +110,15 @@ class NotebookRun(BaseModel):
     started: float
     ended: float = 0.0
     schedule: int | None = None
+    kept: bool = False
+    machine: str = ""
+
+    @property
+    def outcome(self) -> str:
+        """How it stands or has ended, as part of a sentence."""
+        if not self.is_ended:
+            return f"{self.state.lower()}, cell {self.cell} of {self.cells}"
+        return f"{self.state.lower()}: {self.error}" if self.error else self.state.lower()
 
     @property
     def is_ended(self) -> bool:

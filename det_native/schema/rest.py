@@ -192,20 +192,18 @@ class ExperimentChange(Sent):
     archived: bool | None = None
 
 
-class UserErrorInfo(Sent):
+class UserErrorInfo(Answer):
     """What made a run fail: an exception of the user's code, or something else.
 
     `traceback` is the text to show: the user's frames, with cells by number and line. It is empty for what is not the
     user's: a worker that was killed, say. `rank` is the process in which it was raised, None where there was one only;
     `role` is what that process is, where processes have roles (``worker 1``).
-    `prompts` says whether `cell` is the number that the notebook shows; else it is the place among its code cells.
     """
 
     type: str
     message: str
     traceback: str
     cell: int | None = None
-    prompts: bool = True
     file: str | None = None
     line: int | None = None
     batch: int = 0

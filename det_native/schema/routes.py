@@ -27,6 +27,7 @@ from det_native.schema import (
     importance,
     life,
     manifests,
+    notebook_runs,
     outputs,
     page,
     queue,
@@ -57,6 +58,7 @@ PATTERNS = {
     "experiment_id": _NUMBER,
     "medium_id": _NUMBER,
     "name": r"[^/]{1,1000}",
+    "number": _NUMBER,
     "path": r"(?s:.+)",
     "run_id": r"[0-9A-HJKMNP-TV-Z]{26}",
     "schedule_id": _NUMBER,
@@ -453,7 +455,13 @@ DELETE_VERSION = _call("DELETE /models/{name}/versions/{version}", NoneType, FRO
 STREAM_EVENTS = _call("GET /events?experiment_id&after&tail", bytes, FRONT_END, 404,
     doc="Stream what happened after an event, then what happens; whoever was cut off continues with Last-Event-ID.")
 
-# Schedules
+# Runs of notebooks on the master's machine, and schedules
+LIST_NOTEBOOK_RUNS = _call("GET /notebook-runs", list[notebook_runs.NotebookRun], FRONT_END,
+    doc="Return the runs of notebooks on the master's machine, newest first.")
+STOP_NOTEBOOK_RUN = _call("POST /notebook-runs/{number}/stop", notebook_runs.NotebookRun, FRONT_END, repeatable=True,
+    doc="Stop a run of a notebook, and the experiments that it waits for.")
+GET_RUN_NOTEBOOK = _call("GET /notebook-runs/{number}/notebook", bytes, FRONT_END,
+    doc="Return the executed notebook of a run, as far as it has come.")
 CREATE_SCHEDULE = _send(
     "POST /schedules", schedules.ScheduleCreate, schedules.Schedule, USER, 400, 404, 409, 426, status=201,
     doc="Have an experiment submitted at a time, or again and again; it is checked as if it were submitted now.")

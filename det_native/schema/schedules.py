@@ -107,6 +107,8 @@ class Schedule(Answer):
         How many runs it has begun.
     last_run : int or None
         Number of its last notebook run.
+    last_outcome : str
+        How that stands or has ended, with the cell that failed; empty if it is not there any more.
     error : str
         Why no run began the last time; empty if one did.
     path : str
@@ -121,6 +123,7 @@ class Schedule(Answer):
     next: str | None
     submitted: int
     last_run: int | None
+    last_outcome: str = ""
     error: str
     created: str
     ended: str | None

@@ -7,11 +7,12 @@ Below ``<base url>det-native/api/``, for the server's user only, with Jupyter's 
   409 where it names another one.
 * ``GET|POST master/<path>`` -> the master's ``/api/v1/<path>``, for the paths that ``routes`` lists (404 for others),
   with the master's own status and body, streams included; 503 with a ``Status`` where there is no master to answer.
-* ``GET notebook-runs[?path=]`` -> the runs of notebooks on this machine (``NotebookRun``), newest first;
-  ``POST notebook-runs`` (``notebook_handlers.StartBody``) begins one, ``POST notebook-runs/<n>/stop`` ends it;
+* ``GET notebook-runs[?path=]`` -> the runs of notebooks on this machine and on that of the named master
+  (``NotebookRun``, there with `machine`), newest first;
+  ``POST notebook-runs`` (``notebook_handlers.StartBody``) begins one, ``POST notebook-runs/[there/]<n>/stop`` ends it;
   ``POST notebook-runs/describe`` (``notebook_handlers.DescribeBody``) -> ``{"parameters", "running"}``;
-  ``POST notebook-runs/<n>/open`` and ``POST experiments/<n>/notebook/open`` write the executed notebook where it can be
-  opened -> ``{"path"}``. What cannot be done is 400, 404, 500 or 507 with ``{"error", "problems"}``.
+  ``POST notebook-runs/[there/]<n>/open`` and ``POST experiments/<n>/notebook/open`` write the executed notebook where
+  it can be opened -> ``{"path"}``. What cannot be done is 400, 404, 500 or 507 with ``{"error", "problems"}``.
 * ``GET saved/experiments|trials/<number>``, ``saved/local/<number>[/<trial>]`` -> what a notebook keeps of it
   (``det_native.experimental.saved``), where no kernel says so any more; 503 ``{"error"}`` if the master cannot be
   asked, 504 after ``DetJupyter.answer_seconds``.
@@ -76,7 +77,7 @@ class DetJupyter(ExtensionApp):
         (rf"{BASE}/tensorboard/({KEY})/(.*)", TensorBoardHandler),
         (rf"{BASE}/notebook-runs", NotebookRunsHandler),
         (rf"{BASE}/notebook-runs/describe", DescribeHandler),
-        (rf"{BASE}/notebook-runs/({NUMBER})/(stop|open)", NotebookRunHandler),
+        (rf"{BASE}/notebook-runs/(there/)?({NUMBER})/(stop|open)", NotebookRunHandler),
         (rf"{BASE}/experiments/({NUMBER})/notebook/open", ExperimentNotebookHandler),
         (rf"{BASE}/local/events", LocalEventsHandler),
         (rf"{BASE}/local/experiments", LocalListHandler),

@@ -7,20 +7,22 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from http import HTTPStatus
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import nbformat
 from jupyter_server.auth.decorator import authorized
 from jupyter_server.utils import ApiPath, to_os_path
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from tornado import web
 
 from det_jupyter.copies import write_copy
 from det_jupyter.handlers import DetHandler
 from det_jupyter.statuses import UnavailableError
+from det_native.client.connect import named_master
 from det_native.errors import ArgumentError, DetError, NotFoundError, Problem, ProblemsError, StorageError
-from det_native.notebook_runs.folders import RunFolder, find_run, list_runs
+from det_native.notebook_runs.folders import find_run, list_runs, with_others
 from det_native.notebook_runs.keeping import executed_name
 from det_native.notebook_runs.parameters import parameters_in, typed_value
 from det_native.notebook_runs.reading import check_kernel
@@ -28,10 +30,19 @@ from det_native.notebook_runs.start import start_run, stop_run
 from det_native.schema.home import Home
 from det_native.schema.notebook_runs import NotebookRun, RunRequest
 from det_native.schema.rest import ExperimentDetail
-from det_native.schema.routes import GET_EXPERIMENT, GET_NOTEBOOK
+from det_native.schema.routes import (
+    GET_EXPERIMENT,
+    GET_NOTEBOOK,
+    GET_RUN_NOTEBOOK,
+    LIST_NOTEBOOK_RUNS,
+    STOP_NOTEBOOK_RUN,
+    Route,
+)
 
 #: Runs in an answer, the newest ones.
 MOST_RUNS = 100
+
+_RUNS = TypeAdapter(list[NotebookRun])
 
 Body = TypeVar("Body", bound=BaseModel)
 
@@ -104,6 +115,12 @@ class NotebookHandler(DetHandler):
         assert server is not None, "a handler has a server"
         return Path(os.path.abspath(getattr(self.contents_manager, "root_dir", None) or server.root_dir))
 
+    @property
+    def specs(self) -> Any:
+        """The server's kernelspecs; None, for those of this machine, where the server asks another one for them."""
+        manager = self.kernel_spec_manager
+        return None if iscoroutinefunction(manager.get_kernel_spec) else manager
+
     def notebook(self, path: str) -> Path:
         """Return where a notebook of this server lies; the front end's name of a drive is left out.
 
@@ -143,9 +160,26 @@ class NotebookHandler(DetHandler):
         with suppress(Exception):
             self.contents_manager.notary.sign(nbformat.read(self.root / opened["path"], as_version=4))
 
+    async def ask(self, route: Route[None, Any], **parts: int) -> bytes | None:
+        """Return what the master answers; None where it refuses.
+
+        Raises
+        ------
+        UnavailableError
+            If there is no master to answer.
+        """
+        async with self.master.open(route.method, route.address(**parts)) as answer:
+            return await answer.aread() if answer.is_success else None
+
+    async def runs_there(self) -> list[NotebookRun]:
+        """Return the runs on the master's machine; the list of experiments says what is wrong with a master."""
+        with suppress(UnavailableError, ValidationError):
+            return _RUNS.validate_json(await self.ask(LIST_NOTEBOOK_RUNS) or b"[]")
+        return []
+
 
 class NotebookRunsHandler(NotebookHandler):
-    """The runs of this machine."""
+    """The runs of this machine, and of that of the master."""
 
     # A page that only looks does not keep an idle server alive.
     _track_activity = False
@@ -153,14 +187,16 @@ class NotebookRunsHandler(NotebookHandler):
     @web.authenticated
     @authorized
     async def get(self) -> None:
-        """Answer with the runs, newest first; with `path`, those of one notebook."""
+        """Answer with the runs, newest first; with `path`, those of a notebook here."""
         path = self.get_query_argument("path", "")
+        there = [] if path or named_master() is None else await self.runs_there()
 
-        def found() -> list[Any]:
+        def runs() -> list[Any]:
             wanted = str(self.notebook(path)) if path else None
-            return [run.model_dump(mode="json") for run in list_runs(Home.default(), wanted, most=MOST_RUNS)]
+            here = list_runs(Home.default(), wanted, most=MOST_RUNS)
+            return [run.model_dump(mode="json") for run in with_others(here, there)[:MOST_RUNS]]
 
-        await self.tell(found)
+        await self.tell(runs)
 
     @web.authenticated
     @authorized
@@ -171,6 +207,7 @@ class NotebookRunsHandler(NotebookHandler):
             body = self.read(StartBody)
             values = {name: typed_value(text) for name, text in body.parameters.items()}
             given = body.model_dump() | {"path": str(self.notebook(body.path)), "parameters": values}
+            given["spec"] = check_kernel(body.kernel, self.specs) if body.kernel else None
             return start_run(RunRequest(**given), Home.default())
 
         await self.tell(start)
@@ -187,7 +224,7 @@ class DescribeHandler(NotebookHandler):
         def describe() -> dict[str, Any]:
             body = self.read(DescribeBody)
             path = str(self.notebook(body.path))
-            check_kernel(body.kernel)
+            check_kernel(body.kernel, self.specs)
             running = [run for run in list_runs(Home.default(), path) if not run.is_ended]
             return {
                 "parameters": parameters_in(body.source),
@@ -198,21 +235,35 @@ class DescribeHandler(NotebookHandler):
 
 
 class NotebookRunHandler(NotebookHandler):
-    """A run."""
+    """A run, here or on the master's machine."""
 
     @web.authenticated
     @authorized
-    async def post(self, number: str, action: Literal["stop", "open"]) -> None:
+    async def post(self, there: str | None, number: str, action: Literal["stop", "open"]) -> None:
         """Stop it and answer with how it stands, or answer where its executed notebook can be opened."""
-        if action == "stop":
+        if there:
+            await self._post_there(int(number), action)
+        elif action == "stop":
             await self.tell(lambda: stop_run(Home.default(), int(number)))
         else:
             await self.tell(lambda: self._open(int(number)), self.trust)
 
+    async def _post_there(self, number: int, action: Literal["stop", "open"]) -> None:
+        run = next((run for run in await self.runs_there() if run.id == number), None)
+        content = None
+        with suppress(UnavailableError):
+            content = await self.ask(STOP_NOTEBOOK_RUN if action == "stop" else GET_RUN_NOTEBOOK, number=number)
+        if run is None or content is None:
+            self.refuse(HTTPStatus.NOT_FOUND, f"The master has no notebook run {number}, or does not answer.")
+        elif action == "stop":
+            self.answer(NotebookRun.model_validate_json(content))
+        else:
+            await self.tell(lambda: self.open_copy(content, None, executed_name(run)))
+
     def _open(self, number: int) -> dict[str, Any]:
         folder = find_run(Home.default(), number)
         run = folder.run()
-        return self.open_copy(_content(folder), Path(run.path), executed_name(run), folder.path / "opened.txt")
+        return self.open_copy(folder.content(), Path(run.path), executed_name(run), folder.path / "opened.txt")
 
 
 class ExperimentNotebookHandler(NotebookHandler):
@@ -223,12 +274,12 @@ class ExperimentNotebookHandler(NotebookHandler):
     async def post(self, number: str) -> None:
         """Answer where it can be opened; 404 where none was kept."""
         try:
-            detail = await self._ask(GET_EXPERIMENT.address(experiment_id=int(number)))
+            detail = await self.ask(GET_EXPERIMENT, experiment_id=int(number))
             if detail is None:
                 self.refuse(HTTPStatus.NOT_FOUND, f"There is no experiment {number} on this master.")
                 return
             experiment = ExperimentDetail.model_validate_json(detail)
-            content = await self._ask(GET_NOTEBOOK.address(experiment_id=int(number))) if experiment.notebook else None
+            content = await self.ask(GET_NOTEBOOK, experiment_id=int(number)) if experiment.notebook else None
         except UnavailableError as error:
             self.answer(error.status, HTTPStatus.SERVICE_UNAVAILABLE)
             return
@@ -241,10 +292,6 @@ class ExperimentNotebookHandler(NotebookHandler):
             return
         name = f"{_file_name(experiment.name)} (experiment {number}).ipynb"
         await self.tell(lambda: self.open_copy(content, None, name))
-
-    async def _ask(self, address: str) -> bytes | None:
-        async with self.master.open("GET", address) as answer:
-            return await answer.aread() if answer.is_success else None
 
 
 def _status_of(error: DetError) -> HTTPStatus:
@@ -260,14 +307,6 @@ def _inside(root: Path, folder: Path) -> Path | None:
     below = folder if folder.is_relative_to(root) else root / os.path.relpath(folder.resolve(), root.resolve())
     parts = below.relative_to(root).parts
     return None if any(part.startswith(".") for part in parts) else below
-
-
-def _content(folder: RunFolder) -> bytes:
-    try:
-        return folder.executed.read_bytes()
-    except OSError as error:
-        why = error.strerror or error
-        raise StorageError(f"The executed notebook {folder.executed} cannot be read: {why}.") from error
 
 
 def _own_run(experiment: str, content: bytes) -> NotebookRun | None:

@@ -118,6 +118,8 @@ def test_the_whole_notebook_runs_in_the_background_and_is_opened_executed(
     link = row.locator(".det-Run-experiments button")
     expect(link).to_have_count(1)
     keep(screen, "submit-running")
+    link.click()
+    page = page_of(screen, int(link.inner_text().removeprefix("#")))
     expect(row.locator(".det-Run-state")).to_have_text("Completed · 7 cells")
     run = ended(home, path)
     assert (run.state, run.error, run.notes) == ("COMPLETED", "", [])
@@ -128,6 +130,7 @@ def test_the_whole_notebook_runs_in_the_background_and_is_opened_executed(
     assert f"Experiment {number}: {name}: completed" in Path(run.executed).read_text(), "the view has its last state"
     assert "typed and not saved" in path.read_text(), "the notebook was saved first"
     assert not lab.kernel_states(), "it runs beside the server's kernels"
+    expect(page.locator(".det-exp-notebook")).to_be_visible()  # without a reload
 
     row.get_by_role("button", name="Open the executed notebook").click()
     copy = screen.page.locator(".jp-NotebookPanel:visible")

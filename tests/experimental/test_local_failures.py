@@ -47,9 +47,7 @@ def test_an_error_of_ours_without_a_line_of_the_user_is_its_message() -> None:
 
 def test_cells_are_named_by_their_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     cell = compile("def evaluate(x):\n    return int(x)\n\n\nevaluate('no')", "/tmp/ipykernel_1/22.py", "exec")
-    log = SimpleNamespace(
-        prompts=True, owner_of=lambda file: SimpleNamespace(number=3) if file.endswith("22.py") else None
-    )
+    log = SimpleNamespace(owner_of=lambda file: SimpleNamespace(number=3) if file.endswith("22.py") else None)
     monkeypatch.setattr(failures, "current_log", lambda: log)
     info = describe(_raised(exec, cell, {}))
     assert (info.cell, info.line) == (3, 2)

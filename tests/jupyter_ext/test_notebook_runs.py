@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import platform
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +15,17 @@ import httpx
 import nbformat
 import psutil
 import pytest
+from click.testing import CliRunner
+from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
 from jupyter_parts import PATIENCE, Jupyter, MasterProcess, until
+from jupyter_server.serverapp import ServerApp
 
+from det_native.client.command import cli
 from det_native.notebook_runs.folders import RunFolder, find_run, runs_folder
+from det_native.notebook_runs.start import start_run
 from det_native.schema import routes
 from det_native.schema.home import Home
+from det_native.schema.notebook_runs import RunRequest
 from det_native.schema.processes import start_mark, wait_until_gone
 
 pytestmark = pytest.mark.slow
@@ -177,6 +186,56 @@ async def test_what_cannot_run_is_one_sentence_and_begins_nothing(jupyter: Jupyt
     assert (await jupyter.get("notebook-runs")).json() == []
     assert "run 7" in sentence(await jupyter.post("notebook-runs/7/open"), 404)
     assert "run 7" in sentence(await jupyter.post("notebook-runs/7/stop"), 404)
+
+
+class ServerSpecs(KernelSpecManager):
+    """Kernelspecs that only the server has, such as those of conda environments."""
+
+    def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
+        if kernel_name != "conda-env-py":
+            return super().get_kernel_spec(kernel_name)
+        argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+        return KernelSpec(argv=argv, language="python", display_name="conda", env={"FROM_SPEC": "1"})
+
+
+async def test_a_kernel_that_only_the_server_knows_runs_a_notebook(jupyter: Jupyter, jp_serverapp: ServerApp) -> None:
+    jp_serverapp.web_app.settings["kernel_spec_manager"] = ServerSpecs()
+    write(jupyter.root / "conda.ipynb", "import os; print(os.environ['FROM_SPEC'])")
+    body = {"path": "conda.ipynb", "kernel": "conda-env-py"}
+    assert (await jupyter.post("notebook-runs/describe", json=body)).status_code == 200
+    run = await end_of(jupyter, (await begin(jupyter, **body))["id"])
+    assert (run["state"], run["error"], run["kernel"]) == ("COMPLETED", "", "conda-env-py")
+    assert outputs(Path(run["executed"])) == "1\n"
+
+
+async def test_a_run_on_the_machine_of_the_master_is_listed_opened_and_stopped(
+    jupyter: Jupyter, shared_master: MasterProcess, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    write(jupyter.root / "here.ipynb", "print('here')")
+    here = await end_of(jupyter, (await begin(jupyter, path="here.ipynb"))["id"])
+    path = write(tmp_path / "there" / "far.ipynb", "print('there')", "import time; time.sleep(3600)")
+    there = await asyncio.to_thread(start_run, RunRequest(path=str(path)), shared_master.home)
+    monkeypatch.setenv("DET_MASTER", shared_master.runtime.url)
+    monkeypatch.setenv("DET_TOKEN", shared_master.token)
+
+    async def ask() -> dict[str, Any]:
+        runs: list[dict[str, Any]] = (await jupyter.get("notebook-runs")).json()
+        assert {(run["id"], run["machine"]) for run in runs} >= {(here["id"], ""), (there.id, platform.node())}
+        return next(run for run in runs if run["machine"])
+
+    assert (await until(ask, lambda run: run["cell"] == 2))["path"] == str(path)
+    listed = await asyncio.to_thread(CliRunner().invoke, cli, ["notebook", "list", "--json"])
+    assert {run["machine"] for run in json.loads(listed.output)} == {"", platform.node()}
+    stopped = (await jupyter.post(f"notebook-runs/there/{there.id}/stop")).json()
+    assert stopped["state"] == "STOPPED"
+    opened = (await jupyter.post(f"notebook-runs/there/{there.id}/open")).json()
+    assert opened == {"path": f"far (run {there.id}).ipynb"}
+    assert outputs(jupyter.root / opened["path"]) == "there\n"
+    sentence(await jupyter.post("notebook-runs/there/99/stop"), 404)
+    saved = tmp_path / "saved.ipynb"
+    words = ["notebook", "save", str(there.id), str(saved), "--there"]
+    assert (await asyncio.to_thread(CliRunner().invoke, cli, words)).exit_code == 0
+    assert outputs(saved) == "there\n"
 
 
 async def test_a_home_that_cannot_be_written_is_said(jupyter: Jupyter) -> None:

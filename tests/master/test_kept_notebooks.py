@@ -7,10 +7,17 @@ import json
 
 import pytest
 from master_parts import Master
+from sqlalchemy import func, select
 
 from det_native.master.flow import unneeded_blobs
+from det_native.master.store.tables import events
 
 NOTEBOOK = json.dumps({"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}).encode()
+
+
+def last_event(master: Master) -> int:
+    with master.service.database.read() as connection:
+        return int(connection.execute(select(func.max(events.c.id))).scalar() or 0)
 
 
 def test_a_notebook_is_kept_and_replaced(master: Master, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,11 +27,15 @@ def test_a_notebook_is_kept_and_replaced(master: Master, monkeypatch: pytest.Mon
     assert answer.status_code == 404
     assert "has no executed notebook" in answer.text
     assert master.get(f"/experiments/{number}")["notebook"] is None
+    master.client.post(f"/api/v1/experiments/{number}/kill")
+    master.until_state(number, "CANCELED")
+    before = last_event(master)
     for content in (NOTEBOOK, NOTEBOOK + b"\n"):
         assert master.client.put(path, content=content).status_code == 200
         answer = master.client.get(path)
         assert answer.content == content
         assert answer.headers["Content-Disposition"] == f'attachment; filename="experiment-{number}.ipynb"'
+    assert last_event(master) == before + 2, "pages that show the experiment offer it then"
     monkeypatch.setattr(unneeded_blobs, "NEW_SECONDS", -60)
     sha256 = master.get(f"/experiments/{number}")["notebook"]
     with master.service.database.read() as connection:

@@ -119,9 +119,11 @@ def test_again_and_again_but_not_while_the_last_run_goes_on(timed: Master, clock
     schedule = made(timed, {"every": "1h"}, source)
     assert at(timed, clock, BEGIN + timedelta(hours=1)) == [1]
     assert at(timed, clock, BEGIN + timedelta(hours=2)) == [1]
+    assert timed.get("/schedules")[0]["last_outcome"].endswith("of 1")
     assert "run 1, the one before, went on" in timed.get(f"/schedules/{schedule['id']}")["error"]
     (home_of(timed) / "work" / "go").touch()
     end(timed, 1)
+    assert timed.get("/schedules")[0]["last_outcome"] == "completed"
     assert at(timed, clock, BEGIN + timedelta(hours=3)) == [1, 2]
     after = timed.get(f"/schedules/{schedule['id']}")
     assert (after["error"], after["submitted"], after["next"]) == ("", 2, utc(BEGIN + timedelta(hours=4)))
@@ -226,20 +228,24 @@ def test_a_run_that_cannot_begin_at_its_time_is_told_and_tried_the_next_time(tim
 
 
 def test_schedules_are_listed_described_and_cancelled_from_the_command_line(
-    timed: Master, monkeypatch: pytest.MonkeyPatch
+    timed: Master, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DET_TOKEN", timed.token)
 
     def det(*words: str) -> Result:
         return CliRunner().invoke(cli, ["--master", str(timed.client.base_url), "schedule", *words])
 
-    schedule = made(timed, {"every": "0 3 * * *", "timezone": "Europe/Zurich"}, name="nightly")
+    daily = {"every": "0 3 * * *", "timezone": "Europe/Zurich"}
+    schedule = made(timed, daily, "raise ValueError('broken data')", name="nightly")
     number = str(schedule["id"])
     listed = det("list").output
     assert "nightly" in listed
     assert "every 0 3 * * * (Europe/Zurich)" in listed
     assert "nightly" in det("describe", number).output
     assert f'"id": {number}' in det("list", "--json").output
+    [run] = at(timed, clock, datetime(2030, 3, 6, 2, 0, 30, tzinfo=UTC))
+    end(timed, run)
+    assert f"{run}: failed: Cell 1 of 1 raised ValueError: broken data" in det("list").output
     assert det("pause", number).exit_code == 0
     assert det("resume", number).exit_code == 0
     assert det("cancel", number).exit_code == 0

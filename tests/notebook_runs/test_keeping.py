@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
+from typing import Any
 
+import nbformat
 import pytest
 from run_parts import begin, ended, outputs, until, write_notebook
 from small_disks import small_disk
@@ -16,16 +17,46 @@ from det_native.notebook_runs.keeping import executed_name, keep_executed
 from det_native.schema.home import Home
 from det_native.schema.notebook_runs import NotebookRun, RunRequest
 
+KEY = "sk-abcdefghij0123456789ABCD"
 
-def test_an_executed_notebook_with_a_secret_stays_on_this_machine(tmp_path: Path) -> None:
+
+@pytest.mark.parametrize(
+    ("source", "output", "place"),
+    [
+        (f"api_key = '{KEY}'", None, "cell 2 holds"),
+        ("login()", ("stream", {"text": f"using {KEY}\n"}), "the output of cell 2 holds"),
+        ("login()", ("stream", {"text": "{'user': 'me', 'password': 'Tr0ub4dor'}\n"}), "the output of cell 2 holds"),
+        ("login()", ("stream", {"text": "welcome, correct-horse\n"}), "the output of cell 2 holds"),
+        (
+            "login()",
+            ("error", {"ename": "E", "evalue": "no", "traceback": [f"\x1b[0;32m----> 1\x1b[0m \x1b[33m{KEY}\x1b[39m"]}),
+            "the output of cell 2 holds",
+        ),
+        ("login()", ("display_data", {"data": {"text/html": f"<b>{KEY}</b>"}}), "the output of cell 2 holds"),
+        ("login()", ("display_data", {"data": {"image/png": f"{KEY}"}}), ""),
+        ("login()", ("stream", {"text": "pad_token: '[PAD]', tokens: 'a b', sk-learn, /keys/mine.json\n"}), ""),
+    ],
+)
+def test_an_executed_notebook_with_a_secret_stays_on_this_machine(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    source: str,
+    output: tuple[str, dict[str, Any]] | None,
+    place: str,
+) -> None:
+    monkeypatch.setenv("SHOP_PASSWORD", "correct-horse")
     folder = make_folder(Home.default())
     folder.write_request(RunRequest(path=str(tmp_path / "nb.ipynb")))
-    write_notebook(folder.executed, "import os", "", "api_key = 'sk-abcdefghij0123456789ABCD'")
-    assert keep_executed(folder) == "", "no experiment, nothing to keep"
+    write_notebook(folder.executed, "import os", "", source)
+    if output is not None:
+        notebook = nbformat.read(folder.executed, as_version=4)
+        notebook.cells[2].outputs = [nbformat.v4.new_output(output[0], **output[1])]
+        nbformat.write(notebook, folder.executed)
     folder.experiments.write_text("7\nlocal-1\n")
     said = keep_executed(folder)
-    assert "stays on this machine" in said
-    assert "cell 2 holds what looks like a secret" in said
+    assert ("stays on this machine" in said) == bool(place), said
+    assert f"{place} what looks like a secret" in said or not place
+    assert KEY not in said
 
 
 def test_a_master_that_is_gone_is_said_in_a_note(tmp_path: Path) -> None:
@@ -42,8 +73,8 @@ def test_experiments_belong_to_the_master_that_their_call_named(tmp_path: Path) 
     folder.write_request(request)
     choice = Choice(folder, request)
     for number, master in ((1, "ssh://gpu-box"), (1, "https://other:8080"), (2, "https://other:8080"), (3, "")):
-        choice.note(SimpleNamespace(id=number), master)
-    choice.note(SimpleNamespace(id="local-1"))
+        choice.note(number, master)
+    choice.note("local-1")
     assert folder.experiment_names() == [
         "1", "1 at https://other:8080", "2 at https://other:8080", "3 at this machine", "local-1",
     ]  # fmt: skip

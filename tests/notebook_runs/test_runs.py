@@ -141,12 +141,14 @@ def test_requests_with_one_key_are_one_run_and_numbers_are_not_given_twice(
 ) -> None:
     monkeypatch.setattr(folders, "KEPT_RUNS", 1)
     path = write_notebook(tmp_path / "nb.ipynb", "print(1)")
-    first = ended(begin(path, key="a"))
+    first = ended(begin(path, key="a", beside=True))
     assert begin(path, key="a").id == first.id
-    second = ended(begin(path, key="b"))
+    second = ended(begin(path, key="b", schedule=5))
     third = ended(begin(path))
     assert [run.id for run in list_runs(Home.default())] == [third.id, second.id]
     assert ended(begin(path)).id == 4
+    ended(begin(path))
+    assert [run.id for run in list_runs(Home.default())] == [5, 4, 3], "only copies stay, but for those of schedules"
     with pytest.raises(NotFoundError, match="Notebook run 1 does not exist"):
         folder_of(1).run()
 

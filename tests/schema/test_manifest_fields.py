@@ -12,6 +12,7 @@ from det_native.schema.manifests import (
     Program,
     ReadEntry,
 )
+from det_native.schema.rest import UserErrorInfo
 from det_native.schema.states import ExitReason
 
 # The fields of the first version: what else is there, a master of that time refuses.
@@ -43,6 +44,10 @@ def test_what_is_sent_is_the_same_bundle() -> None:
 def test_a_bundle_of_an_earlier_version_loads_without_its_second_program() -> None:
     bundle = manifest()
     assert manifest(wider={"cells": [1, 0], "made": ["a.npy"]}, widened="x: other rows").id == bundle.id
+    program = {**bundle.content()["program"], "prompts": False}
+    assert BundleManifest.model_validate({**bundle.content(), "program": program}).id == bundle.id
+    error = {"type": "ValueError", "message": "no", "traceback": "", "cell": 3, "prompts": False}
+    assert UserErrorInfo.model_validate(error).cell == 3
     assert ExitReason("INPUTS_DIFFER") is ExitReason.USER_ERROR
 
 

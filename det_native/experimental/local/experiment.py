@@ -14,6 +14,7 @@ from det_native.client.last import note_begun
 from det_native.client.local_source import LocalSource
 from det_native.display.environment import in_notebook
 from det_native.errors import InvalidHP
+from det_native.experimental.choice import choice
 from det_native.experimental.directory import working_directory
 from det_native.experimental.local.failures import describe
 from det_native.experimental.local.output import copied_output
@@ -103,6 +104,7 @@ class LocalExperiment:
         loader = None if made_elsewhere else _loader(store, self._config, payload, settings.context_dir)
         self.handle = Experiment(LocalSource(store, loader), store.id)
         note_begun(self.handle)
+        choice().note(store.id)
 
     @property
     def interrupted(self) -> bool:

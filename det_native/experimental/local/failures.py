@@ -10,7 +10,6 @@ from det_native.capture.log import ExecutionLog, current_log
 from det_native.errors import DivergedError, is_own, without_ours
 from det_native.experimental.local.own_processes import ProcessFailedError
 from det_native.schema import rest
-from det_native.schema.cell_titles import cell_title
 from det_native.schema.own_message import own_message, with_advice
 
 _FRAME = re.compile(r'File "([^"\n]+)", line')
@@ -58,8 +57,7 @@ def _text(error: BaseException, log: ExecutionLog | None) -> str:
         owner = log.owner_of(found[1]) if log is not None else None
         if owner is None or log is None or owner.number is None:
             return found[0]
-        title = cell_title(owner.number, prompts=log.prompts)
-        return f"{title[0].upper()}{title[1:]}, line"
+        return f"Cell [{owner.number}], line"
 
     return _FRAME.sub(titled, "".join(shown.format()))
 
@@ -71,6 +69,6 @@ def _place(error: BaseException, log: ExecutionLog | None) -> dict[str, Any]:
     while log is not None and trace is not None:
         owner = log.owner_of(trace.tb_frame.f_code.co_filename)
         if owner is not None and owner.number is not None:
-            place = {"cell": owner.number, "line": trace.tb_lineno, "prompts": log.prompts}
+            place = {"cell": owner.number, "line": trace.tb_lineno}
         trace = trace.tb_next
     return place

@@ -11,7 +11,6 @@ from det_native.callsite import asking_frame
 from det_native.client.handles import Experiment
 from det_native.errors import of_the_users
 from det_native.experimental.cell_end import at_the_end
-from det_native.experimental.choice import choice
 from det_native.experimental.local.calls import after_search, search_of
 from det_native.experimental.local.experiment import LocalExperiment
 from det_native.experimental.local.samples import Sample, config_of_call, sample_of_call, searches
@@ -81,7 +80,6 @@ def _batches(call: TrainingCall, settings: Settings, origin: Origin) -> Generato
         if search is not None:
             print(_SEARCHED.format(call.name))
             after_search(search.run(experiment, steps), call.kind)
-            choice().note(experiment.handle)
             return
         with experiment.running():
             if experiment.in_processes:
@@ -102,7 +100,6 @@ def _batches(call: TrainingCall, settings: Settings, origin: Origin) -> Generato
     except Exception as error:  # noqa: BLE001 (raised again)
         __tracebackhide__ = True
         raise of_the_users(error)
-    choice().note(call.context.experiment)
 
 
 def _close_at_the_end(batches: Generator[Any, None, None]) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import platform
+from contextlib import suppress
 from pathlib import Path
 
 from det_native.errors import NotFoundError, RequestError
+from det_native.master.flow.context import tell_experiment
 from det_native.master.flow.unneeded_blobs import BlobGuard
 from det_native.master.store import experiments
 from det_native.master.store.database import Database
@@ -39,14 +42,31 @@ class NotebookRuns:
 
         return start_run(request, self._home)
 
-    def goes_on(self, number: int) -> bool:
-        """Whether a run has not ended."""
+    def find(self, number: int | None) -> NotebookRun | None:
+        """Return a run; None if it is not there any more."""
         from det_native.notebook_runs.folders import find_run
 
-        try:
-            return not find_run(self._home, number).run().is_ended
-        except NotFoundError:  # removed with the oldest ones
-            return False
+        with suppress(NotFoundError):
+            return find_run(self._home, number or 0).run()
+        return None
+
+    def listing(self) -> list[NotebookRun]:
+        """Return the runs, newest first."""
+        from det_native.notebook_runs.folders import list_runs
+
+        return [run.model_copy(update={"machine": platform.node()}) for run in list_runs(self._home)]
+
+    def stop(self, number: int) -> NotebookRun:
+        """Stop a run, and the experiments that it waits for."""
+        from det_native.notebook_runs.start import stop_run
+
+        return stop_run(self._home, number)
+
+    def executed(self, number: int) -> bytes:
+        """Return the executed notebook of a run, as far as it has come."""
+        from det_native.notebook_runs.folders import find_run
+
+        return find_run(self._home, number).content()
 
 
 class KeptNotebooks:
@@ -81,9 +101,9 @@ class KeptNotebooks:
         self._guard.keep([sha256])
         self._blobs.put(sha256, content)
         with self._database.write() as transaction:
-            experiment = experiments.get(transaction.connection, experiment_id, owner)
+            experiments.get(transaction.connection, experiment_id, owner)
             experiments.keep_notebook(transaction, experiment_id, sha256)
-        return experiment
+            return tell_experiment(transaction, experiment_id)  # pages that show it offer the notebook then
 
     def get(self, owner: str, experiment_id: int) -> bytes:
         """Return the executed notebook of an experiment.

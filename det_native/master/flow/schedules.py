@@ -61,8 +61,8 @@ class Runs(Protocol):
     def begin(self, request: RunRequest) -> NotebookRun:
         """Begin a run; a request whose key has begun one gives that one."""
 
-    def goes_on(self, number: int) -> bool:
-        """Whether a run has not ended."""
+    def find(self, number: int | None) -> NotebookRun | None:
+        """Return a run; None if it is not there any more."""
 
 
 def next_time(timing: Timing, after: datetime, created: datetime) -> datetime | None:
@@ -171,12 +171,16 @@ class Schedules:
     def listing(self, *, ended: bool) -> list[Schedule]:
         """Return the schedules, newest first."""
         with self._database.read() as connection:
-            return schedules.listing(connection, self._owner, ended=ended)
+            return list(map(self._with_outcome, schedules.listing(connection, self._owner, ended=ended)))
 
     def get(self, number: int) -> Schedule:
         """Return a schedule."""
         with self._database.read() as connection:
-            return schedules.get(connection, self._owner, number)
+            return self._with_outcome(schedules.get(connection, self._owner, number))
+
+    def _with_outcome(self, schedule: Schedule) -> Schedule:
+        run = self._runs.find(schedule.last_run)
+        return schedule if run is None else schedule.model_copy(update={"last_outcome": run.outcome})
 
     def cancel(self, number: int) -> Schedule:
         """Have a schedule begin nothing more; runs that it has begun go on."""
@@ -248,7 +252,8 @@ class Schedules:
                 schedules.change(transaction, schedule.id, **changes)
 
     def _still_running(self, schedule: Schedule) -> str:
-        if schedule.last_run is None or schedule.overlap or not self._runs.goes_on(schedule.last_run):
+        run = None if schedule.overlap else self._runs.find(schedule.last_run)
+        if run is None or run.is_ended:
             return ""
         return f"No run began at {schedule.next}: run {schedule.last_run}, the one before, went on."
 

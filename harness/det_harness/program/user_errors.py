@@ -41,7 +41,6 @@ def describe(error: BaseException, source: ProgramSource, batch: int = 0) -> Use
         message=message[:_LONGEST],
         traceback=_without_middle("\n".join(_chain(error, source))),
         cell=source.number(unit) if unit else None,
-        prompts=source.program.prompts,
         file=unit.file if unit else None,
         line=line,
         batch=batch,

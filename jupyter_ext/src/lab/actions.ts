@@ -12,7 +12,7 @@ import { actOn } from '../shared/requests';
 import { experimentStateText, TEXTS } from '../shared/texts';
 import { RequestError, type Transport } from '../shared/transport';
 import { confirmEnd } from './confirm';
-import { cellText, type NotebookRun } from './notebookRuns';
+import { cellText, type NotebookRun, runRoute } from './notebookRuns';
 
 const MOST_CHOICES = 200;
 
@@ -61,7 +61,7 @@ export async function stopRun(
 ): Promise<void> {
   const question = `Its kernel ends after ${cellText(run)}, and experiments that it waits for are stopped.`;
   if (await confirmEnd(question, 'Stop', `run ${run.id}`)) {
-    await tell(() => transport.post(`notebook-runs/${run.id}/stop`));
+    await tell(() => transport.post(runRoute(run, 'stop')));
   }
 }
 

@@ -8,6 +8,7 @@ import type { Action, Experiment, ExperimentId } from '../shared/model';
 import { asExperimentId } from '../shared/paths';
 import type { Transport } from '../shared/transport';
 import { act, chooseExperiment, openExecuted, tell } from './actions';
+import { runRoute } from './notebookRuns';
 import { HOME } from '../workspace/app/address';
 import { CommandIds } from './commandIds';
 import { fits } from './fits';
@@ -126,7 +127,7 @@ function addExecutedCommand({
     execute: async () => {
       const run = wanted();
       if (run !== null) {
-        await openExecuted(app, transport, `notebook-runs/${run.id}/open`);
+        await openExecuted(app, transport, runRoute(run, 'open'));
       }
     }
   });

@@ -17,6 +17,7 @@ import { CommandToolbarButton } from '@jupyterlab/ui-components';
 import { AllExperiments } from '../shared/allExperiments';
 import type { Transport } from '../shared/transport';
 import { openExecuted, stopRun, tell } from './actions';
+import { runRoute } from './notebookRuns';
 import { addCommands, addToPalette } from './commands';
 import { CommandIds } from './commandIds';
 import { EndNotices } from './endNotices';
@@ -155,8 +156,7 @@ function makePanel(
     slots: new SlotsWatch(transport),
     runs,
     onRun: {
-      onOpen: ({ id }) =>
-        void openExecuted(app, transport, `notebook-runs/${id}/open`),
+      onOpen: run => void openExecuted(app, transport, runRoute(run, 'open')),
       onStop: run => void stopRun(transport, run).then(() => runs.ask())
     },
     version: VERSION,

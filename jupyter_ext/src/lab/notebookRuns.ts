@@ -1,5 +1,6 @@
 /** Runs of whole notebooks in kernels of their own, as the server extension tells of them. */
 import type { ExperimentId } from '../shared/model';
+import type { ExtensionRoute } from '../shared/paths';
 
 export type RunState =
   'STARTING' | 'RUNNING' | 'COMPLETED' | 'FAILED' | 'STOPPED';
@@ -20,6 +21,8 @@ export interface NotebookRun {
   experiments: string[];
   started: number;
   ended: number;
+  /** Of a run on the machine of another master, its name; empty for the server's own. */
+  machine: string;
 }
 
 export function goesOn({ state }: NotebookRun): boolean {
@@ -34,6 +37,15 @@ export function notebookName({ path }: NotebookRun): string {
 /** `cell 5 of 12` */
 export function cellText({ cell, cells }: NotebookRun): string {
   return `cell ${cell} of ${cells}`;
+}
+
+/** Where a run is stopped, or its executed notebook written to be opened. */
+export function runRoute<Verb extends 'stop' | 'open'>(
+  { id, machine }: NotebookRun,
+  verb: Verb
+) {
+  const there = machine === '' ? '' : 'there/';
+  return `notebook-runs/${there}${id}/${verb}` satisfies ExtensionRoute;
 }
 
 /** The id of an experiment of a run. */

@@ -201,8 +201,7 @@ export function whereText(error: UserErrorInfo): string {
   const when = error.batch
     ? ` at batch ${formatCount(error.batch)}`
     : ' before its first batch';
-  const cell =
-    typeof error.cell === 'number' ? cellName(error.cell, error.prompts) : '';
+  const cell = typeof error.cell === 'number' ? cellName(error.cell) : '';
   const place = [cell, error.file ?? ''].filter(Boolean).join(', ');
   const line =
     place && typeof error.line === 'number' ? `, line ${error.line}` : '';

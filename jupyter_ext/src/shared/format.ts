@@ -106,12 +106,9 @@ function formatNumber(value: number): string {
     : value.toExponential(3).replace(/\.?0+e/, 'e');
 }
 
-/** `cell [3]` by its prompt, `code cell 3` by its place; `a cell` where it has no number. */
-export function cellName(cell: number | null, prompts: boolean): string {
-  if (cell === null) {
-    return 'a cell';
-  }
-  return prompts ? `cell [${cell}]` : `code cell ${cell}`;
+/** `cell [3]`; `a cell` where it has no number. */
+export function cellName(cell: number | null): string {
+  return cell === null ? 'a cell' : `cell [${cell}]`;
 }
 
 /** `Cell [3]` for `cell [3]`. */

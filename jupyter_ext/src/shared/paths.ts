@@ -17,7 +17,7 @@ export type ExtensionRoute =
   | 'start'
   | 'notebook-runs'
   | 'notebook-runs/describe'
-  | `notebook-runs/${number}/${'stop' | 'open'}`
+  | `notebook-runs/${'there/' | ''}${number}/${'stop' | 'open'}`
   | `experiments/${number}/notebook/open`
   | 'local/experiments'
   | `saved/${'experiments' | 'trials' | 'local'}/${string}`;

@@ -55,7 +55,6 @@ export function userError(change: Partial<UserErrorInfo> = {}): UserErrorInfo {
     message: 'bad shape',
     traceback: 'Cell [5], line 3\n    model.fit(x)\nValueError: bad shape\n',
     cell: 5,
-    prompts: true,
     file: null,
     line: 3,
     batch: 0,
@@ -97,6 +96,7 @@ export function notebookRun(change: Partial<NotebookRun> = {}): NotebookRun {
     experiments: ['7'],
     started: NOW / 1000 - 60,
     ended: 0,
+    machine: '',
     ...change
   };
 }

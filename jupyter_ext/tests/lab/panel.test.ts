@@ -124,9 +124,6 @@ describe('a row', () => {
     const row = rowOf(experiment({ state: 'ERROR', error }), NOW);
     expect(row.problem).toBe('Cell [5]: ValueError: bad shape');
     expect(row.label).toContain(row.problem);
-    expect(problemLine(userError({ prompts: false }))).toBe(
-      'Code cell 5: ValueError: bad shape'
-    );
   });
 
   it('says the first line of a message', () => {

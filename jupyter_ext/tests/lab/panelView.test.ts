@@ -9,6 +9,7 @@ import { Widget } from '@lumino/widgets';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { ExperimentsPanel } from '../../src/lab/panel/panel';
+import { runRoute } from '../../src/lab/notebookRuns';
 import { RunsWatch } from '../../src/lab/panel/runsWatch';
 import { SlotsWatch } from '../../src/lab/panel/slots';
 import { AllExperiments } from '../../src/shared/allExperiments';
@@ -233,6 +234,17 @@ describe('the runs of notebooks', () => {
     expect(asked()).toBe(before + 2); // once, and not again: it has ended
     expect(texts('.det-Run-problem')).toEqual([error]);
     expect(node.querySelector('.det-Run b')).toBeNull();
+  });
+
+  it('on the machine of the master are others than those of here, whatever their numbers', async () => {
+    const there = notebookRun({ machine: 'gpu-box', cell: 2 });
+    const { texts } = await shown(notebookRun(), there);
+    expect(texts('.det-Run-state')).toEqual([
+      'Running · cell 5 of 12',
+      'Running · cell 2 of 12 · on gpu-box'
+    ]);
+    expect(runRoute(there, 'stop')).toBe('notebook-runs/there/3/stop');
+    expect(runRoute(notebookRun(), 'open')).toBe('notebook-runs/3/open');
   });
 
   it('that ended long ago are left out, and none takes no room', async () => {

@@ -339,8 +339,7 @@ describe('a failure', () => {
 
   it('of which a sentence says all is one line, the same for all trials it befell; a notice is told without a failure', () => {
     const message = 'The loss became NaN. Lower the learning rate.';
-    const told = { type: 'DivergedError', message, traceback: '', batch: 7 };
-    const error = { ...told, prompts: true };
+    const error = { type: 'DivergedError', message, traceback: '', batch: 7 };
     const notice = 'The loss became NaN at batch 4.';
     const trials = [
       trial({ id: 3, state: 'ERROR', error }),
@@ -397,10 +396,6 @@ describe('a failure', () => {
     [
       { cell: 4, line: 2, batch: 7, rank: 1 },
       ' at batch 7, in cell [4], line 2, on rank 1'
-    ],
-    [
-      { cell: 4, prompts: false, line: 2, batch: 7 },
-      ' at batch 7, in code cell 4, line 2'
     ],
     [
       { cell: 0, file: 'a.py', line: null },

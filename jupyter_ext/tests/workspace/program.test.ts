@@ -15,7 +15,6 @@ function manifest(): BundleManifest {
     program: {
       kind: 'cells',
       framework: 'torch',
-      prompts: true,
       command: [],
       earlier: [],
       call: { kind: 'train', cell: 1, line: 1, column: 0, occurrence: 1 },

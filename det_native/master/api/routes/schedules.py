@@ -1,18 +1,36 @@
-"""Experiments that are submitted at a time, or again and again."""
+"""Notebooks that run on the master's machine: their runs, and schedules that begin them."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 from fastapi import Path, Query
+from starlette.responses import Response
 
 from det_native.master.api.answers import LARGEST, TheService
 from det_native.master.api.serving import serve
 from det_native.schema import routes
+from det_native.schema.notebook_runs import NotebookRun
 from det_native.schema.schedules import Schedule, ScheduleCreate
 
 ScheduleId = Annotated[int, Path(ge=1, le=LARGEST, description="Id of a schedule.")]
+RunNumber = Annotated[int, Path(ge=1, le=LARGEST, description="Number of a run.")]
 WithEnded = Annotated[bool, Query(alias="all", description="Also those that submit nothing more.")]
+
+
+@serve(routes.LIST_NOTEBOOK_RUNS)
+def list_notebook_runs(service: TheService) -> list[NotebookRun]:
+    return service.notebook_runs.listing()
+
+
+@serve(routes.STOP_NOTEBOOK_RUN)
+def stop_notebook_run(number: RunNumber, service: TheService) -> NotebookRun:
+    return service.notebook_runs.stop(number)
+
+
+@serve(routes.GET_RUN_NOTEBOOK)
+def get_run_notebook(number: RunNumber, service: TheService) -> Response:
+    return Response(service.notebook_runs.executed(number), media_type="application/x-ipynb+json")
 
 
 @serve(routes.CREATE_SCHEDULE)

@@ -116,7 +116,7 @@ export function problemLine(error: UserErrorInfo): string {
   const [message] = error.message.split('\n');
   const said = filled(error.type, message ?? '').join(': ');
   if (typeof error.cell === 'number') {
-    return `${capitalised(cellName(error.cell, error.prompts))}: ${said}`;
+    return `${capitalised(cellName(error.cell))}: ${said}`;
   }
   return error.batch && !error.traceback
     ? `At batch ${formatCount(error.batch)}: ${said}`

@@ -33,7 +33,7 @@ export class RunsView {
     'aria-label': 'Runs of notebooks'
   });
   private readonly _list = make('ul');
-  private readonly _rows = new Map<number, RunRow>();
+  private readonly _rows = new Map<string, RunRow>();
 
   constructor(private readonly _actions: RunActions) {
     this.element.append(this._list);
@@ -43,16 +43,16 @@ export class RunsView {
   /** Show these runs. */
   show(runs: readonly NotebookRun[]): void {
     this.element.hidden = runs.length === 0;
-    const ids = new Set(runs.map(({ id }) => id));
-    for (const [id, row] of this._rows) {
-      if (!ids.has(id)) {
+    const names = new Set(runs.map(runName));
+    for (const [name, row] of this._rows) {
+      if (!names.has(name)) {
         row.element.remove();
-        this._rows.delete(id);
+        this._rows.delete(name);
       }
     }
     runs.forEach((run, index) => {
-      const row = this._rows.get(run.id) ?? new RunRow(this._actions);
-      this._rows.set(run.id, row);
+      const row = this._rows.get(runName(run)) ?? new RunRow(this._actions);
+      this._rows.set(runName(run), row);
       row.show(run);
       if (this._list.children[index] !== row.element) {
         this._list.insertBefore(
@@ -64,11 +64,17 @@ export class RunsView {
   }
 }
 
+function runName({ id, machine }: NotebookRun): string {
+  return machine === '' ? `Run ${id}` : `Run ${id} on ${machine}`;
+}
+
 /** What is said of how a run stands. */
 export function stateText(run: NotebookRun): string {
-  return run.state === 'COMPLETED'
-    ? `Completed · ${run.cells} cells`
-    : `${capitalised(run.state.toLowerCase())} · ${cellText(run)}`;
+  const state =
+    run.state === 'COMPLETED'
+      ? `Completed · ${run.cells} cells`
+      : `${capitalised(run.state.toLowerCase())} · ${cellText(run)}`;
+  return run.machine === '' ? state : `${state} · on ${run.machine}`;
 }
 
 class RunRow {
@@ -117,7 +123,7 @@ class RunRow {
     }
     const name = notebookName(run);
     setName(this._name, name);
-    this._name.title = `Run ${run.id}: ${run.path}`;
+    this._name.title = `${runName(run)}: ${run.path}`;
     setText(this._state, stateText(run));
     const problem = [run.error, ...run.notes].filter(Boolean).join(' ');
     setText(this._problem, problem);

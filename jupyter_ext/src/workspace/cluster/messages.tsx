@@ -98,7 +98,7 @@ export function Schedules() {
                   <td class="det-number">
                     {formatCount(schedule.submitted)}
                     {schedule.last_run !== null &&
-                      ` (last: run ${schedule.last_run})`}
+                      ` (last: run ${schedule.last_run}${schedule.last_outcome && `, ${schedule.last_outcome}`})`}
                   </td>
                   <td>
                     <IconButton

@@ -79,10 +79,7 @@ export function programText(bundle: BundleManifest): ProgramText {
     kind: program.kind,
     framework: program.framework,
     cells: program.cells.map(({ number, source, reason }, at) => ({
-      title:
-        number === null || !program.prompts
-          ? `Cell number ${at + 1}`
-          : `Cell [${number}]`,
+      title: number === null ? `Cell number ${at + 1}` : `Cell [${number}]`,
       source,
       reason,
       hasCall: at === (callCell ?? program.cells.length - 1)

@@ -20,10 +20,10 @@ type Cell = components['schemas']['Cell'];
 const LARGEST_SHOWN = 256 * 1024;
 
 /** `Cell [3]`; `Cell 2 of the program` where it has no number in the notebook. */
-export function cellTitle(cell: Cell, index: number, prompts: boolean): string {
+export function cellTitle(cell: Cell, index: number): string {
   return cell.number === null || cell.number === undefined
     ? `Cell ${index + 1} of the program`
-    : capitalised(cellName(cell.number, prompts));
+    : capitalised(cellName(cell.number));
 }
 
 export function CodeTab({ view }: { view: ExperimentView }) {
@@ -60,11 +60,8 @@ export function CodeTab({ view }: { view: ExperimentView }) {
   }
   const { program, files = [], links = [], values = [] } = bundle.data;
   const cells = program.cells ?? [];
-  const prompts = program.prompts ?? true;
   const text = cells
-    .map(
-      (cell, index) => `# %% ${cellTitle(cell, index, prompts)}\n${cell.source}`
-    )
+    .map((cell, index) => `# %% ${cellTitle(cell, index)}\n${cell.source}`)
     .join('\n\n');
   return (
     <div ref={root}>
@@ -93,9 +90,9 @@ export function CodeTab({ view }: { view: ExperimentView }) {
             class="det-exp-cell"
             data-cell={cell.number ?? ''}
             tabIndex={-1}
-            aria-label={cellTitle(cell, index, prompts)}
+            aria-label={cellTitle(cell, index)}
           >
-            <h2>{cellTitle(cell, index, prompts)}</h2>
+            <h2>{cellTitle(cell, index)}</h2>
             <Source text={cell.source} />
           </section>
         ))

@@ -97,7 +97,7 @@ function keyOf({ type, message, cell, file, line }: UserErrorInfo): string {
 function causeOf(error: UserErrorInfo, trials: readonly Trial[]): Failure {
   const { type, message, cell = null, file, line } = error;
   const names = [
-    typeof cell === 'number' ? cellName(cell, error.prompts) : '',
+    typeof cell === 'number' ? cellName(cell) : '',
     file ?? ''
   ].filter(Boolean);
   const at =
