@@ -16,7 +16,7 @@ class ExperimentLife:
     """The part of ``Experiment`` that is about the experiment as a whole."""
 
     _source: Source
-    _id: int | str
+    _id: int
     _ended: rest.ExperimentDetail | None
 
     @property

@@ -7,9 +7,10 @@ import os
 from pathlib import Path
 from typing import Any
 
+from det_native.local.curves import GrowingColumns
+
 from det_jupyter import local_runs
 from det_native.errors import NotFoundError
-from det_native.local.curves import GrowingColumns
 from det_native.local.store import PREFIX, LocalStore, kept_numbers
 from det_native.schema.states import MetricKind
 

@@ -17,11 +17,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from det_native.local.curves import GrowingColumns
 from pydantic import BaseModel
 
 from det_native.errors import NotFoundError
 from det_native.local.artifacts import written_here
-from det_native.local.curves import GrowingColumns
 from det_native.local.log import read_log
 from det_native.local.store import PREFIX, LocalStore
 from det_native.schema import rest
