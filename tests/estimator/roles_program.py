@@ -17,10 +17,10 @@ from det_harness.frameworks.base import harness_of
 from det_harness.local.report import LocalReporter
 from det_harness.ranks.gang import exit_report, ranks_of
 from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
+from det_harness.trial.ending import write_atomically
 from det_harness.trial.lengths import periods_of
 from det_harness.trial.schedule import Schedule
 from det_harness.trial.services import Services
-from det_harness.worker.attempt import write_atomically
 from two_machines import enter
 
 from det_native.errors import DetError
