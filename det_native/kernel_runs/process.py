@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 
 from det_native.schema.kernel_runs import KernelProcess
-from det_native.schema.processes import start_mark
+from det_native.schema.processes import pid_namespace, start_mark
 
 _CONNECTION_FILE = re.compile(r"kernel-(?P<id>[0-9A-Za-z_-]+)\.json")
 
@@ -22,7 +22,7 @@ def this_process() -> KernelProcess:
     return KernelProcess(
         pid=pid,
         start=start_mark(pid) or "",
-        namespace=_namespace(),
+        namespace=pid_namespace(),
         in_kernel=bool(connection_file),
         kernel_id=found["id"] if found else None,
         interruptible=threading.current_thread() is threading.main_thread(),
@@ -36,10 +36,3 @@ def _connection_file() -> str:
     application = getattr(shell, "parent", None) if shell is not None else None
     application = getattr(application, "parent", None)
     return str(getattr(application, "connection_file", "") or "")
-
-
-def _namespace() -> str:
-    try:
-        return os.readlink("/proc/self/ns/pid")
-    except OSError:
-        return ""

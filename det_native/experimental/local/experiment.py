@@ -159,9 +159,8 @@ class LocalExperiment:
             failing = 0 if self._run is None else self._run.failing_batch
             self._end(reporter, reason, describe(error, failing))
             raise
-        if run.interrupted.is_set():
-            self._end(reporter, ExitReason.STOPPED, self._why_interrupted())
-        elif run.outcome is not None and run.outcome.stopped and reporter.stop_requested:
+        stopped = run.outcome is not None and run.outcome.stopped and reporter.stop_requested
+        if run.interrupted.is_set() or stopped:
             self._end(reporter, ExitReason.STOPPED)
         else:
             self._end(reporter, ExitReason.COMPLETED)
@@ -307,16 +306,8 @@ class LocalExperiment:
     def _batches(self) -> int:
         return 0 if self._run is None else self._run.batches
 
-    def _why_interrupted(self) -> UserErrorInfo:
-        """Return why the training was stopped: Jupyter interrupts a kernel too before it restarts it."""
-        of = f" of {self._length}" if self._length else ""
-        message = f"interrupted (by Ctrl-C, Stop, or a restart of its kernel) after batch {self._batches()}{of}."
-        return UserErrorInfo(type="Stopped", message=message, traceback="")
-
     def _request(self, why_no_program: str) -> KernelRun:
-        rows = (
-            [] if self._bundle is None else [CaptureRow.model_validate(row.model_dump()) for row in self._bundle.report]
-        )
+        found = [] if self._bundle is None else self._bundle.report
         return KernelRun(
             protocol=PROTOCOL,
             run_id=self._folder.run_id,

@@ -80,6 +80,8 @@ def create(
     ranks: int = 1,
     start_batch: int = 0,
     resume: str | None = None,
+    handle: dict[str, Any] | None = None,
+    created: str | None = None,
 ) -> int:
     """Make a run the trial's current one and return its number; from now on earlier runs are fenced off."""
     connection = transaction.connection
@@ -100,7 +102,8 @@ def create(
             slots=slots,
             stop_asked=False,
             log_offsets=[0] * ranks,
-            created=now(),
+            handle=handle,
+            created=created or now(),
         )
     )
     trial_store.update_row(transaction, trial_id, run_id=run_id)
