@@ -197,6 +197,8 @@ class LocalExperiment:
             owner=CheckpointOwner(
                 framework=self._framework,
                 hparams=self._sample.hparams,
+                experiment_id=0,  # the master has the numbers, and none may be there yet
+                trial_id=0,
                 run_id=folder.run_id,
                 bundle_id=None if self._bundle is None else self._bundle.manifest.id,
             ),
