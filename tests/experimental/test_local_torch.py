@@ -84,7 +84,7 @@ class BrokenTrial(LineTrial):
 def test_trains_to_the_end_and_returns_the_handle() -> None:
     experiment = det.experimental.create(LineTrial, CONFIG, local=True)
     assert experiment.state is ExperimentState.COMPLETED
-    assert experiment.id == "local-1"
+    assert isinstance(experiment.id, int)
     (trial,) = experiment.trials
     assert [row["batch"] for row in trial.metrics("training")] == list(range(1, 9))
     assert [row["batch"] for row in trial.metrics("validation")] == [4, 8]
@@ -92,7 +92,7 @@ def test_trains_to_the_end_and_returns_the_handle() -> None:
     assert len(history["loss"]) == len(history["val_error"]) == 2
     assert history["val_error"][1] < history["val_error"][0]
     assert experiment.plot().axes
-    assert det.attach("local-1").history == history
+    assert det.attach(experiment.id).history == history
 
 
 def test_best_checkpoint_loads_back_into_a_trial(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_what_the_configuration_says_of_a_local_run_is_known_of_it_until_it_is_c
     experiment.remove_labels("line")
     experiment.set_description("")
     experiment.move_to("")
-    again = det.attach("local-1")
+    again = det.attach(experiment.id)
     assert (again.labels, again.description, again.project) == (["baseline"], "", "")
 
 
@@ -199,7 +199,7 @@ def test_superfluous_checkpoints_are_deleted_at_the_end() -> None:
 
 def test_another_process_is_told_why_the_code_was_not_kept() -> None:
     det.experimental.create(LineTrial, CONFIG, local=True)  # by pytest, whose program is not the user's
-    attached = det.attach("local-1")
+    attached = det.attach(experiment.id)
     with pytest.raises(CheckpointError, match=r"could not be kept \(.+\): checkpoint\.download"):
         attached.top_checkpoint().load()
     with pytest.raises(UnsupportedFeatureError, match=r"could not be kept \("):
@@ -298,7 +298,7 @@ def test_an_exception_of_the_users_code_arrives_as_it_is_and_is_kept(capsys: pyt
     names = [entry.name for entry in raised.traceback if entry.name != "call"]
     assert names[1:] == ["create", "train_batch"]
     assert "det.attach('local-1')" in capsys.readouterr().out
-    kept = det.attach("local-1")
+    kept = det.attach(experiment.id)
     assert [row["batch"] for row in kept.trials[0].metrics("training")] == [1]
     assert kept.state is ExperimentState.ERROR
     assert "ZeroDivisionError" in str(kept.detail().error)
@@ -353,7 +353,7 @@ def test_a_failure_is_kept_once_with_its_batch_and_the_users_lines() -> None:
         det.experimental.create(FailsLater, CONFIG, local=True)
     names = [entry.name for entry in raised.traceback if entry.name != "call"]
     assert names[1:] == ["create", "evaluate_batch"]
-    kept = det.attach("local-1")
+    kept = det.attach(experiment.id)
     [trial] = kept.trials
     error = trial.detail().error
     assert error is not None

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 from det_harness.local import written_files
-from det_harness.local.report import LocalReporter
 from det_harness.local.written_files import WorkingDirectory
+from rows_reporter import RowsReporter
 
 from det_native.experimental.local.written_files import bringing_files
 from det_native.local.artifacts import WrittenHere, written_here
@@ -73,7 +73,7 @@ def contents(folder: Path) -> dict[str, str]:
     return {name: (folder / name).read_text() for name, _ in walk(folder)}
 
 
-def brought(work: Path, trial: Path, reporter: LocalReporter) -> list[WrittenHere]:
+def brought(work: Path, trial: Path, reporter: RowsReporter) -> list[WrittenHere]:
     """Return what two processes, which have begun when this was called, have written, once it is brought here."""
     run = trial / "run" / "1"
     job = SimpleNamespace(directory=str(run), outputs=str(trial / "outputs"), trial_id=1)
@@ -95,7 +95,7 @@ def test_what_processes_have_written_is_brought_and_what_somebody_has_changed_st
 ) -> None:
     (tmp_path / "trial").mkdir()
     with caplog.at_level(logging.WARNING):
-        files = brought(work, tmp_path / "trial", LocalReporter())
+        files = brought(work, tmp_path / "trial", RowsReporter())
     beside = "log (experiment local-7).csv"
     assert contents(work) == {
         "data.csv": "before",

@@ -39,7 +39,9 @@ MANIFEST = CheckpointManifest(
 
 
 def reporter_for(master: ReportsMaster, spool: Path, **options: Any) -> SpoolReporter:
-    return SpoolReporter(MasterConnection(session_of_run(master.url, "token"), "r"), Spool(spool), metric="loss", **options)
+    return SpoolReporter(
+        MasterConnection(session_of_run(master.url, "token"), "r"), Spool(spool), metric="loss", **options
+    )
 
 
 def training_rows(master: ReportsMaster) -> dict[str, list[Any]]:
