@@ -17,7 +17,6 @@ from det_native.errors import InvalidHP
 from det_native.experimental.directory import working_directory
 from det_native.experimental.local.failures import describe
 from det_native.experimental.local.output import copied_output
-from det_native.experimental.local.own_processes import train_in_processes, wants_processes
 from det_native.experimental.local.program import keep_program
 from det_native.experimental.local.progress import Progress
 from det_native.experimental.local.record import Record
@@ -38,7 +37,6 @@ from det_native.schema.stage_words import begins_with, trained_on
 from det_native.schema.states import ExperimentState, MetricKind, TrialState
 
 if TYPE_CHECKING:
-    from det_harness.frameworks.base import FrameworkHarness
     from det_harness.local.report import LocalReporter
     from det_harness.local.run import LocalRun
 
@@ -64,8 +62,6 @@ class LocalExperiment:
     origin : Origin
     whole_epochs : bool
         Whether epochs end with a smaller batch, which a length in records does not know.
-    in_processes : bool
-        Whether its trials cannot run in this process, whatever its framework says.
 
     Attributes
     ----------
@@ -85,14 +81,12 @@ class LocalExperiment:
         origin: Origin,
         *,
         whole_epochs: bool = False,
-        in_processes: bool = False,
     ) -> None:
         self._payload = payload
         self._complete = config
         self._config = config.model_dump(mode="json")
         self._framework: Framework = framework
         self._settings = settings
-        self._needs_processes = in_processes
         self._store = store = LocalStore.create()
         bundle_id = keep_program(store, kind, payload, framework, settings, origin)
         self._failing_batch = 0
@@ -132,6 +126,8 @@ class LocalExperiment:
         share_done : callable, optional
             See ``Record.begin()``.
         """
+        from det_harness.trial.services import OwnProcessNeededError
+
         with self._store.lock:
             self._record.begin(planned, share_done)
             if self.in_view:
@@ -142,7 +138,8 @@ class LocalExperiment:
             except BaseException as error:
                 failure = self._failure
                 told = failure is not None and failure[0] is error
-                self._record.end(ExperimentState.ERROR, failure[1] if failure and told else describe(error))
+                state = ExperimentState.CANCELED if isinstance(error, OwnProcessNeededError) else ExperimentState.ERROR
+                self._record.end(state, failure[1] if failure and told else describe(error))
                 if self._record.trained:
                     print(f"What was done before the error is kept: det.attach({self._store.id!r}).")
                 raise
@@ -153,13 +150,8 @@ class LocalExperiment:
             else:
                 self._record.end(ExperimentState.COMPLETED)
 
-    @property
-    def in_processes(self) -> bool:
-        """Whether its trials run in processes of their own."""
-        return self._needs_processes or wants_processes(self._complete, self._framework)
-
     def run_trial(self, sample: Sample, steps: int | None = None) -> Any:
-        """Run one trial to its end and return what the user's call returns: the handle, from processes of its own.
+        """Run the trial to its end and return what the user's call returns.
 
         Parameters
         ----------
@@ -167,68 +159,16 @@ class LocalExperiment:
         steps : int, optional
             Batches of an epoch, where the data tell them.
         """
-        return self.run_stage(Stage(1, sample), steps, alone=True)
-
-    def run_stage(
-        self,
-        stage: Stage,
-        steps: int | None = None,
-        *,
-        alone: bool = False,
-        watch: Callable[[int, Mapping[str, float]], bool] | None = None,
-    ) -> Any:
-        """Run one trial to the end of what is asked of it now; see :meth:`run_trial`.
-
-        Parameters
-        ----------
-        stage : Stage
-        steps : int, optional
-        alone : bool
-            Whether it is the training of the objects that the user has here, wherever it is done.
-        watch : callable, optional
-            Is told of each validation, batch and metrics, and says whether the trial is to end early.
-        """
         from det_harness.frameworks.base import harness_of
-        from det_harness.trial.services import OwnProcessNeededError
 
-        harness, of_user = harness_of(self._framework), alone and not isinstance(self._payload, type)
-        with self._recorded(stage, steps, watch) as begun:
-            if of_user:
+        harness = harness_of(self._framework)
+        with self._recorded(Stage(1, sample), steps) as begun:
+            if not isinstance(self._payload, type):
                 harness.build(self._payload)
                 harness.note_names(self._payload)
-            if not self.in_processes:
-                try:
-                    return self._run_here(begun, harness)
-                except OwnProcessNeededError as need:
-                    self._needs_processes = True  # the trials that follow do the same
-                    print(f"{need}: the trial starts over in a process of its own.")
-            last = self._run_in_processes(begun)
-            if last is not None and of_user and bool(getattr(self._payload, "trained_parts", ())):
-                harness.load_into(self._payload, last)
-        return self.handle
-
-    def _run_here(self, begun: _Begun, harness: FrameworkHarness) -> Any:
-        with self._run_of(begun) as run:
-            run.outcome = harness.controller(self._payload, run.services).run()
-        return run.outcome.result
-
-    def _run_in_processes(self, begun: _Begun) -> Path | None:
-        """Run a trial in processes of its own; return where its last checkpoint lies."""
-        trial, stage, reporter, log = begun
-        test = self._settings.place.test
-        state, batches = train_in_processes(
-            self._store,
-            trial,
-            self._complete,
-            reporter,
-            log,
-            test=test,
-            stage=stage.length,
-            resume=self._resume(stage, reporter),
-            warm_start=self._weights(stage),
-        )
-        self._record.end_trial(reporter, state, batches=batches)
-        return Path(reporter.checkpoints[-1][0]) if reporter.checkpoints else None
+            with self._run_of(begun) as run:
+                run.outcome = harness.controller(self._payload, run.services).run()
+            return run.outcome.result
 
     @contextmanager
     def trial(self, sample: Sample, steps: int | None = None) -> Iterator[LocalRun]:
@@ -276,14 +216,10 @@ class LocalExperiment:
         self._record.end_trial(reporter, run.state, batches=run.outcome.batches)
 
     @contextmanager
-    def _recorded(
-        self,
-        stage: Stage,
-        steps: int | None,
-        watch: Callable[[int, Mapping[str, float]], bool] | None = None,
-    ) -> Iterator[_Begun]:
+    def _recorded(self, stage: Stage, steps: int | None) -> Iterator[_Begun]:
         """Begin a trial and show how far it is; an exception of the block ends it, else the block does."""
         from det_harness.local.report import LocalReporter
+        from det_harness.trial.services import OwnProcessNeededError
 
         weights = self._weights(stage)
         warm_start = None if weights is None else weights.manifest.uuid
@@ -305,7 +241,6 @@ class LocalExperiment:
             epochs, media = self._store.epochs(trial.id), self._store.media(trial.id)
             reporter.take_up(training, validation, checkpoints, epochs, logged, media)
             reporter.system(self._store.samples(trial.id))
-        reporter.watch = watch
         self._record.follow(reporter)
         try:
             with progress or nullcontext(), self._log(trial) as log:
@@ -316,7 +251,9 @@ class LocalExperiment:
                 error.add_note(
                     memory_advice(self._environment(stage).batch_size, self._complete.resources.slots_per_trial)
                 )
-            state = TrialState.CANCELED if isinstance(error, InvalidHP) else TrialState.ERROR
+            # Of what starts over in a process of its own, this is no failure.
+            ended = isinstance(error, InvalidHP | OwnProcessNeededError)
+            state = TrialState.CANCELED if ended else TrialState.ERROR
             self._failure = error, describe(error, self._failing_batch)
             self._record.end_trial(reporter, state, self._failure[1])
             raise

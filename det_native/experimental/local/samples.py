@@ -48,23 +48,6 @@ class Stage(NamedTuple):
     parent: int | None = None
 
 
-def config_of_one_trial(settings: Settings, call: Any) -> ExperimentConfig:
-    """Return the configuration of a call that trains here one trial, with the sample that ``init()`` has drawn.
-
-    Parameters
-    ----------
-    settings : Settings
-    call : EstimatorCall or UnchangedCall
-    """
-    config = config_of_call(settings, call)
-    if searches(config, settings):
-        print(
-            f"searcher.name is {config.searcher.name}: here, {call.kind}() trains the model as it was built, with one "
-            "sample of the hyperparameters. On the cluster it runs the search."
-        )
-    return config
-
-
 def config_of_call(settings: Settings, call: Any) -> ExperimentConfig:
     """Return the configuration of a call that trains here.
 
@@ -76,11 +59,6 @@ def config_of_call(settings: Settings, call: Any) -> ExperimentConfig:
     config = complete_for_fit(settings, call)
     # init() has drawn the sample that the model was built with: its seed is the experiment's.
     return config.with_seed(call.context.env.config["reproducibility"]["experiment_seed"])
-
-
-def searches(config: ExperimentConfig, settings: Settings) -> bool:
-    """Return whether a run is more than the one trial of a quick check, or of the searcher ``single``."""
-    return config.searcher.name != "single" and not settings.place.test
 
 
 def sample_of_call(config: ExperimentConfig, call: Any) -> Sample:

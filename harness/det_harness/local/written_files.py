@@ -1,25 +1,20 @@
-"""Files that the code of a local run writes, in this process or in processes of its own."""
+"""Files that the code of a local run writes."""
 
 from __future__ import annotations
 
 import hashlib
 import itertools
 import os
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from det_harness.local.report import LocalReporter
 from det_harness.trial.open_files import OpenFiles
 from det_native.schema.home import Home
-from det_native.schema.job import TrialJob
 from det_native.schema.outputs import Artifact, WrittenFile
-from det_native.schema.ranks import rank_folder
-from det_native.storage.blobs import BlobStore
 from det_native.storage.file_states import State, changed_files, walk
-from det_native.storage.written_files import limits_of, look_at_left, select
+from det_native.storage.written_files import limits_of, select
 
 #: In a folder with more files, which may be a home folder, nobody looks for those that are new.
 MOST_WALKED = 10_000
@@ -60,35 +55,6 @@ class WorkingDirectory:
                 sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
                 files.append(WrittenFile(path=name, sha256=sha256, size=changed[name][2], batch=batch))
         return [artifact(trial_id, file) for file in sorted(files, key=lambda file: file.path)]
-
-
-def take_files(
-    job: TrialJob, size: int, reporter: LocalReporter, batch: int
-) -> tuple[list[Artifact], Callable[[Artifact, Path], None]]:
-    """Return the files that processes of their own have written, and what writes the content of one to a path.
-
-    Parameters
-    ----------
-    job : TrialJob
-        Of the processes, which are gone.
-    size : int
-        How many there were.
-    reporter : LocalReporter
-        Knows what they have reported.
-    batch : int
-        Batches done.
-    """
-    blobs = BlobStore(job.outputs)
-    folders = [rank_folder(Path(job.directory), rank) for rank in range(size)]
-    changes = look_at_left(folders, blobs, reporter.written, batch)
-    reporter.artifacts(changes.files, changes.removed)
-    files = [artifact(job.trial_id, file) for file in reporter.written.values()]
-
-    def write_content(file: Artifact, target: Path) -> None:
-        target.unlink(missing_ok=True)
-        blobs.write_to(str(file.sha256), target)
-
-    return files, write_content
 
 
 def artifact(trial_id: int, file: WrittenFile) -> Artifact:
