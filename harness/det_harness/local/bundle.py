@@ -15,14 +15,13 @@ from filelock import FileLock
 from pydantic import ValidationError
 
 from det_native.errors import BundleCorruptError
-from det_native.schema.job import REPORTS_NAME
 from det_native.schema.manifests import BundleManifest, Sha256
 from det_native.storage.blobs import BlobStore
 
 MANIFEST = "bundle.json"
 
 # Where contents are named, and how.
-_OUTPUTS = ("media.jsonl", "artifacts.jsonl", f"run/1/{REPORTS_NAME}", "run/1/spool/*.jsonl")
+_OUTPUTS = ("media.jsonl", "artifacts.jsonl")
 _SHA256 = re.compile(rb'"sha256":"([0-9a-f]{64})"')
 
 
@@ -106,7 +105,7 @@ def _hashes_of(folder: Path) -> set[Sha256]:
 
 
 def _reported_outputs(root: Path, run: str = "*") -> set[Sha256]:
-    """Return the contents of what the trials of the runs have logged or written, reports that nobody took included."""
+    """Return the contents of what the trials of the runs have logged or written."""
     found: set[Sha256] = set()
     for path in itertools.chain.from_iterable(root.glob(f"{run}/trials/*/{each}") for each in _OUTPUTS):
         with suppress(FileNotFoundError):  # another process cleans up too
