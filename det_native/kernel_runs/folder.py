@@ -6,6 +6,7 @@ import os
 import secrets
 import shutil
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -88,15 +89,13 @@ def make_run_folder(*, recorded: bool) -> RunFolder:
     Parameters
     ----------
     recorded : bool
-        Whether a master is to get to know of it.
+        Whether a master is to get to know of it; where no folder can be written that one finds, none does.
     """
     run_id, token = new_id(), secrets.token_urlsafe(32)
-    if not recorded:
-        return _made(RunFolder(Path(tempfile.mkdtemp(prefix="det-run-")), run_id, token, temporary=True))
-    try:
-        return _made(RunFolder(Home.default().path, run_id, token))
-    except OSError:
-        return _made(RunFolder(spare_root(), run_id, token))
+    for root in (Home.default().path, spare_root()) if recorded else ():
+        with suppress(OSError):
+            return _made(RunFolder(root, run_id, token))
+    return _made(RunFolder(Path(tempfile.mkdtemp(prefix="det-run-")), run_id, token, temporary=True))
 
 
 def spare_root() -> Path:

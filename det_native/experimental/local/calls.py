@@ -1,4 +1,4 @@
-"""Training in this process: one call of ``fit()``, or the one trial of a Trial class."""
+"""Training in this process: one call of ``fit()`` or of TensorFlow's ``train_and_evaluate()``, or a Trial class."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from det_native.experimental.proof import note_trained
 from det_native.experimental.settings import Settings
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.manifests import Framework
-from det_native.schema.sampling import first_hyperparameters, trial_seeds
+from det_native.schema.sampling import sample_hyperparameters, trial_seeds
 
 if TYPE_CHECKING:
+    from det_native.estimator.roles.call import UnchangedCall
     from det_native.experimental.origin import Origin
     from det_native.trial import Trial
 
@@ -39,17 +40,39 @@ def fit_here(call: Any, settings: Settings, origin: Origin) -> Any:
     return experiment.run()
 
 
-def create_here(
-    trial_class: type[Trial], framework: Framework, config: ExperimentConfig, settings: Settings, origin: Origin
-) -> Experiment:
-    """Train a Trial class in this process.
+def unchanged_here(call: UnchangedCall, settings: Settings, origin: Origin) -> Any:
+    """Have TensorFlow's own ``train_and_evaluate()`` run here, and return what it returns.
 
-    Ctrl-C ends the trial under way with a checkpoint. Without a seed in the configuration one is drawn, which stands in
-    the experiment's own.
+    Ctrl-C ends the training with a checkpoint.
+
+    Parameters
+    ----------
+    call : UnchangedCall
+    settings : Settings
+    origin : Origin
+    """
+    config = config_of_call(settings, call)
+    sample = sample_of_call(config, call)
+    experiment = LocalExperiment(call.kind, call, config, call.framework, settings, origin, sample)
+    call.context.experiment = experiment.handle
+    return experiment.run()
+
+
+def create_here(
+    trial_class: type[Trial],
+    framework: Framework,
+    config: ExperimentConfig,
+    settings: Settings,
+    origin: Origin,
+) -> Experiment:
+    """Train a Trial class here and return the handle; of a search, which is a quick check then, its first trial.
+
+    Ctrl-C ends the training with a checkpoint. Without a seed in the configuration one is drawn, which stands in the
+    experiment's own.
     """
     config = config.with_some_seed()
     seed = next(trial_seeds(config.reproducibility.experiment_seed or 0))
-    sample = Sample(first_hyperparameters(config.hyperparameters, config.searcher.name, seed), seed)
+    sample = Sample(sample_hyperparameters(config.hyperparameters, seed), seed)
     experiment = LocalExperiment("create", trial_class, config, framework, settings, origin, sample)
     experiment.run()
     return experiment.handle

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from det_native.experimental.origin import Origin
 
 _UNRECORDED = f"This run is not recorded: {VARIABLE} is off."
+_NO_FOLDER = "This run is not recorded: neither DET_HOME nor the folder of temporary files could be written."
 _QUICK_CHECK = "A quick check (test=True) is not recorded."
 
 
@@ -95,8 +96,7 @@ class LocalExperiment:
         self._framework: Framework = framework
         self._settings = settings
         self._sample = sample
-        recorded = records() and not settings.place.test
-        self._folder = folder = make_run_folder(recorded=recorded)
+        self._folder = folder = make_run_folder(recorded=records() and not settings.place.test)
         named = named_master(settings.master_url)
         self._place, self._config = place_of_checkpoints(config, folder, elsewhere=named is not None)
         self._storage = CheckpointStorage(*self._place)
@@ -108,10 +108,10 @@ class LocalExperiment:
         self._journal: Publications | None = None
         self._bundle: Bundle | None = None
         self._recording: Recording | None = None
-        if recorded:
+        if not folder.temporary:
             self._bundle, why = kept_program(kind, payload, framework, settings, origin, folder.blobs)
             self._recording = Recording(folder, self._request(why), self._bundle, named)
-        unrecorded = _QUICK_CHECK if settings.place.test else _UNRECORDED
+        unrecorded = _QUICK_CHECK if settings.place.test else _UNRECORDED if not records() else _NO_FOLDER
         self._source = KernelSource(self._recording, self._load, unrecorded)
         self.handle = Experiment(self._source, self._source.number)
         note_begun(self.handle)
@@ -137,6 +137,7 @@ class LocalExperiment:
     def running(self) -> Iterator[LocalRun]:
         """Report the training of the block, which runs in the context directory and has to say its outcome."""
         from det_harness.trial.forks import this_is_the_worker
+        from det_harness.trial.services import OwnProcessNeededError
 
         this_is_the_worker()
         reporter = self._open_reporter()
@@ -151,6 +152,9 @@ class LocalExperiment:
                 self._run = run
                 yield run
             self._note_end(run)
+        except OwnProcessNeededError:
+            self._end(reporter, ExitReason.STOPPED)  # it starts over elsewhere: this is no failure
+            raise
         except BaseException as error:
             if is_out_of_memory(error):
                 slots = self._config.resources.slots_per_trial

@@ -99,7 +99,6 @@ def _begun(call: TrainingCall, settings: Settings, origin: Origin) -> LocalExper
         call.context.env, config=config.model_dump(mode="json"), hparams=sample.hparams, ranks=Ranks(size=1)
     )
     call.check(complete)
-    call.context.begin_training(call.kind, in_processes=False)
     steps = call.steps_per_epoch(complete)
     experiment = LocalExperiment(call.kind, call, config, call.framework, settings, origin, sample, steps)
     call.context.experiment = experiment.handle

@@ -18,8 +18,12 @@ def copied_output(path: Path) -> Iterator[Callable[[str], None]]:
 
     Gives what writes a text into the file alone.
     """
-    with ExitStack() as stack:
+    try:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    except OSError:  # a full disk: no line of a log is worth the training
+        yield lambda text: None
+        return
+    with ExitStack() as stack:
         stack.callback(os.close, file)
         for name in ("stdout", "stderr"):
             stack.enter_context(_copied(name, file))
@@ -56,7 +60,7 @@ def _handlers() -> list[logging.StreamHandler[Any]]:
 
 
 def _write(file: int, text: str) -> None:
-    with suppress(OSError):  # a full disk: no line of a log is worth the training
+    with suppress(OSError):
         os.write(file, text.encode("utf-8", "backslashreplace"))
 
 

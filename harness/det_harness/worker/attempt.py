@@ -40,7 +40,7 @@ from det_harness.trial.services import Outcome, Services
 from det_harness.trial.user_files import UserFiles
 from det_harness.trial.warm_start import WarmStart
 from det_harness.trial.written_files import WrittenFiles
-from det_harness.worker.connection import connection_of
+from det_harness.worker.connection import MasterConnection, session_of_run
 from det_harness.worker.gpu_check import check_gpus
 from det_native.errors import (
     BundleCheckError,
@@ -114,8 +114,7 @@ class TrialRun:
             ranks=ranks_of(job.gang),
             stage=job.stage,
         )
-        # Where no master is, the process that started this one prints all that it prints.
-        self._output = CellOutput() if job.master_url is not None else None
+        self._output = CellOutput()
         self._failures = Failures(job.gang)
         self._publications = Publications(self._directory, job.run_id, job.checkpoints, job.checkpoint_options)
         self._reporter: SpoolReporter | SilentReporter = (
@@ -147,7 +146,7 @@ class TrialRun:
     def _open_reporter(self) -> SpoolReporter:
         job = self._job
         return open_reporter(
-            connection_of(job),
+            MasterConnection(session_of_run(job.master_url, job.token, job.home), job.run_id),
             self._directory / "spool",
             metric=self._environment.metric,
             smaller_is_better=self._environment.smaller_is_better,
