@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
@@ -39,17 +39,17 @@ class Experiment(ExperimentLife):
     Parameters
     ----------
     source : Source
-        Where the facts come from: a master, or a run in this process.
-    experiment_id : int
-        Number on the master.
+        Where the facts come from.
+    experiment_id : int or callable
+        Number on the master; of a run in this process what returns it, once a master has the run.
     """
 
     #: What changes is the experiment, not the notebook: capture tells this object by its identity.
     _det_known_by_identity = True
 
-    def __init__(self, source: Source, experiment_id: int) -> None:
+    def __init__(self, source: Source, experiment_id: int | Callable[[], int]) -> None:
         self._source = source
-        self._id = experiment_id
+        self._number = experiment_id
         self._ended: rest.ExperimentDetail | None = None
         self._metric: str | None = None
         self._last_event = 0
@@ -696,7 +696,7 @@ class Experiment(ExperimentLife):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __repr__(self) -> str:
-        return f"Experiment({self._id!r})"
+        return "Experiment(of a run that goes on here)" if callable(self._number) else f"Experiment({self._number!r})"
 
     def __str__(self) -> str:
         return rendering.line_of(self)

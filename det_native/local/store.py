@@ -18,7 +18,6 @@
     local/3/trials/1/marks.json                          what people noted of checkpoints, and which they pinned
     local/3/trials/1/log.jsonl, log.1.jsonl              rest.LogLine, one a line; the second has the older ones
     local/3/trials/1/files/<uuid>/  the checkpoints
-    local/3/trials/1/run/1/         of processes that train for it; stays if the one that runs it dies: see ``left``
 
 A line that does not end is not there yet. The last `KEPT` runs stay, and older ones that somebody still holds a handle
 of. Those that people have described, labelled, noted, renamed, archived or put into a project, or a checkpoint of which
@@ -29,7 +28,6 @@ that a run ever had.
 from __future__ import annotations
 
 import json
-import math
 import os
 import shutil
 import sys
@@ -46,15 +44,12 @@ from pydantic import BaseModel, ValidationError
 from det_native.errors import NotFoundError, StorageError
 from det_native.local.described import with_description
 from det_native.local.keeping import make_folder, stays
-from det_native.local.left import LeftReports, left_reports
 from det_native.local.locks import is_locked
 from det_native.local.runner import Runner
-from det_native.schema import numbers, rest
+from det_native.schema import rest
 from det_native.schema.home import Home
 from det_native.schema.manifests import CheckpointManifest
-from det_native.schema.outputs import Medium
 from det_native.schema.states import CheckpointState, ExperimentState, TrialState
-from det_native.schema.system_samples import only_new
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -180,10 +175,7 @@ class LocalStore:
 
     def epochs(self, trial_id: int) -> list[rest.EpochRow]:
         """Return what the framework's own history has of a trial, by epoch."""
-        kept = list(_read_lines(self._of_trial(trial_id, "epochs.jsonl"), rest.EpochRow))
-        left = self._left(trial_id)
-        rows = {row.batch: row for row in (*kept, *(left.epochs if left is not None else ()))}
-        return [rows[batch] for batch in sorted(rows)]
+        return list(_read_lines(self._of_trial(trial_id, "epochs.jsonl"), rest.EpochRow))
 
     def write_samples(self, trial_id: int, samples: Iterable[rest.SystemSample]) -> None:
         """Replace what is known of what a trial's processes use."""
@@ -191,12 +183,7 @@ class LocalStore:
 
     def samples(self, trial_id: int) -> list[rest.SystemSample]:
         """Return what a trial's processes use, by time."""
-        kept = list(_read_lines(self._of_trial(trial_id, "system.jsonl"), rest.SystemSample))
-        left = self._left(trial_id)
-        if left is None:
-            return kept
-        last: dict[int, float] = {}
-        return only_new([*only_new(kept, last), *left.samples], last)
+        return list(_read_lines(self._of_trial(trial_id, "system.jsonl"), rest.SystemSample))
 
     def write_media(self, trial_id: int, media: Iterable[rest.Medium]) -> None:
         """Replace what is known of the pictures, tables, texts and histograms of a trial."""
@@ -205,15 +192,7 @@ class LocalStore:
 
     def media(self, trial_id: int) -> list[rest.Medium]:
         """Return the pictures, tables, texts and histograms that a trial has logged, in that order."""
-        kept = list(_read_lines(self._of_trial(trial_id, "media.jsonl"), rest.Medium))
-        left = self._left(trial_id)
-        if left is None:
-            return kept
-        # All of one run's are in its reports; the process that died has kept the first ones of them.
-        reported = [
-            Medium.of(item, number, trial_id, self._last_written()) for number, item in enumerate(left.media, 1)
-        ]
-        return [*kept, *reported[len(kept) :]]
+        return list(_read_lines(self._of_trial(trial_id, "media.jsonl"), rest.Medium))
 
     def medium_content(self, medium: rest.Medium) -> bytes:
         """Return what was logged.
@@ -271,22 +250,7 @@ class LocalStore:
         return [trial if trial.state.terminal else self._stopped(trial) for trial in self._kept_trials()]
 
     def _stopped(self, trial: rest.Trial) -> rest.Trial:
-        changes: dict[str, Any] = {"state": TrialState.CANCELED, "ended": self._last_written()}
-        left = self._left(trial.id)
-        if left is not None:
-            detail = self._kept_experiment()
-            found = (numbers.number(row.metrics.get(detail.metric)) for row in left.rows["validation"])
-            values = [value for value in found if value is not None and math.isfinite(value)]
-            changes["batches"] = max(trial.batches, left.batches)
-            changes["best_validation"] = (min if detail.smaller_is_better else max)(
-                values, default=trial.best_validation
-            )
-        return trial.model_copy(update=changes)
-
-    def _left(self, trial_id: int) -> LeftReports | None:
-        """Return what a trial's processes have reported that the one that ran them did not live to take."""
-        folder = self.folder / "trials" / str(trial_id)
-        return left_reports(folder) if (folder / "run").is_dir() and not self.running() else None
+        return trial.model_copy(update={"state": TrialState.CANCELED, "ended": self._last_written()})
 
     def _kept_trials(self) -> list[rest.Trial]:
         numbers = sorted(int(each.parent.name) for each in self.folder.glob("trials/*/trial.json"))
@@ -294,24 +258,11 @@ class LocalStore:
 
     def rows(self, trial_id: int, kind: str) -> list[rest.MetricRow]:
         """Return a trial's rows of metrics."""
-        kept = list(_read_lines(self._of_trial(trial_id, f"{kind}.jsonl"), rest.MetricRow))
-        left = self._left(trial_id)
-        if left is None:
-            return kept
-        rows = {row.batch: row for row in (*kept, *left.rows[kind])}
-        return [rows[batch] for batch in sorted(rows)]
+        return list(_read_lines(self._of_trial(trial_id, f"{kind}.jsonl"), rest.MetricRow))
 
     def checkpoints(self, trial_id: int) -> list[rest.Checkpoint]:
         """Return a trial's checkpoints, oldest first; deleted ones included."""
         kept = list(_read_lines(self._of_trial(trial_id, "checkpoints.jsonl"), rest.Checkpoint))
-        left = self._left(trial_id)
-        if left is not None:
-            known = {checkpoint.uuid for checkpoint in kept}
-            kept += [
-                checkpoint_row(self.number, trial_id, location, manifest, left.metrics_at(manifest.batch))
-                for location, manifest in left.checkpoints
-                if manifest.uuid not in known
-            ]
         marks = self._marks(trial_id)
         return [one.model_copy(update=marks[one.uuid]) if one.uuid in marks else one for one in kept]
 
@@ -353,7 +304,6 @@ class LocalStore:
     def _last_written(self) -> str:
         """Return when the run was last heard of."""
         paths = [self.folder / "experiment.json", *self.folder.glob("trials/*/*.json*")]
-        paths += self.folder.glob("trials/*/run/1/*.json*")
         return _moment(max(_modified(path) for path in paths))
 
 
