@@ -112,10 +112,7 @@ def cli(context: click.Context, master: str | None) -> None:
 
 @cli.group(cls=ExperimentGroup, commands=Commands(_OF_EXPERIMENTS))
 def experiment() -> None:
-    """List, pause, resume and end experiments; ``det e`` for short.
-
-    ID is the number of an experiment, or local-<n> for a run of this machine's own, for which no master is needed.
-    """
+    """List, pause, resume and end experiments; ``det e`` for short."""
 
 
 if __name__ == "__main__":

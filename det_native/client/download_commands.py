@@ -41,7 +41,7 @@ _DIRECTION = click.option(
 def download_experiment(
     context: click.Context,
     /,
-    experiment_id: int | str,
+    experiment_id: int,
     *,
     output: Output,
     top_n: int,
@@ -50,7 +50,7 @@ def download_experiment(
     folder: Path,
 ) -> None:
     """Copy the best checkpoints of an experiment, one of each trial, verified."""
-    experiment = Experiment(source_of(experiment_id, context.obj), experiment_id)
+    experiment = Experiment(source_of(context.obj), experiment_id)
     _together(sort_by, smaller)
     _download(experiment.top_n_checkpoints(top_n, sort_by, smaller), folder, output)
 

@@ -1,4 +1,4 @@
-"""What ``det`` does with one experiment, of the master or of this machine's own: facts, logs, an end."""
+"""What ``det`` does with one experiment: facts, logs, an end."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from det_native.client import following
-from det_native.client.catalog import is_local, source_of
+from det_native.client.catalog import source_of
 from det_native.client.completion import complete_experiment
 from det_native.client.describing import description
 from det_native.client.history import rows_of
@@ -34,13 +34,13 @@ _ALL_KINDS = (MetricKind.TRAINING, MetricKind.VALIDATION, MetricKind.LOGGED)
 @click.option("--metrics", "with_metrics", is_flag=True, help="All metrics of all trials, a row for each report.")
 @takes_output_options
 @click.pass_context
-def describe(context: click.Context, experiment_id: int | str, *, with_metrics: bool, output: Output) -> None:
+def describe(context: click.Context, experiment_id: int, *, with_metrics: bool, output: Output) -> None:
     """Show how an experiment stands, what it waits for, and its trials, best first."""
-    source = source_of(experiment_id, context.obj)
+    source = source_of(context.obj)
     known, trials = source.experiment(experiment_id), source.trials(experiment_id)
     if with_metrics:
         rows = _metric_records(source, experiment_id)
-    told = {**known.model_dump(mode="json"), "id": experiment_id}
+    told = known.model_dump(mode="json")
     if output.as_json:
         told |= {"trials": [each.model_dump(mode="json") for each in trials]}
         print_json(told | ({"metrics": rows} if with_metrics else {}))
@@ -48,16 +48,16 @@ def describe(context: click.Context, experiment_id: int | str, *, with_metrics: 
         output.facts([*told.items()])
     elif with_metrics:
         if not output.as_csv:
-            click.echo(f"{description(known, trials, shown_id=experiment_id)}\n")
+            click.echo(f"{description(known, trials)}\n")
         if rows or output.as_csv:
             output.records(rows, lambda _, value: format_value(value))
         else:
             click.echo(f"Experiment {experiment_id} has reported no metrics.")
     else:
-        click.echo(description(known, trials, shown_id=experiment_id))
+        click.echo(description(known, trials))
 
 
-def _metric_records(source: Source, experiment_id: int | str) -> list[dict[str, Any]]:
+def _metric_records(source: Source, experiment_id: int) -> list[dict[str, Any]]:
     """Return all metrics of all trials of an experiment, a dictionary for each time that they were reported.
 
     ``trial`` is the number of the trial inside the experiment, ``trial_id`` its id, ``kind`` that of the metrics.
@@ -79,18 +79,18 @@ def _beside(row: dict[str, Any]) -> dict[str, Any]:
 @click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
 @takes_log_options
 @click.pass_context
-def experiment_logs(context: click.Context, experiment_id: int | str, *, wanted: LogOptions) -> None:
+def experiment_logs(context: click.Context, experiment_id: int, *, wanted: LogOptions) -> None:
     """Print what the trials of an experiment have written."""
-    following.print_logs(source_of(experiment_id, context.obj), experiment_id, None, wanted)
+    following.print_logs(source_of(context.obj), experiment_id, None, wanted)
 
 
 @click.command()
 @click.argument("target", default="master", shell_complete=complete_experiment)
-@click.option("--trial", "is_trial", is_flag=True, help="TARGET is a trial: 7.2, local-<n>/<trial>, or its id.")
+@click.option("--trial", "is_trial", is_flag=True, help="TARGET is a trial: 7.2, or its id.")
 @takes_log_options
 @click.pass_context
 def logs(context: click.Context, target: str, *, is_trial: bool, wanted: LogOptions) -> None:
-    """Print the log of an experiment (its number, or local-<n>), of a trial (7.2), or of this machine's master."""
+    """Print the log of an experiment (its number), of a trial (7.2), or of this machine's master."""
     if target == "master":
         if context.obj:
             raise click.UsageError("the log of a master on another machine is read there")
@@ -99,12 +99,12 @@ def logs(context: click.Context, target: str, *, is_trial: bool, wanted: LogOpti
                 "--level, --grep, --times, --head and --json are for the logs of experiments and trials."
             )
         following.print_file(Home.default().log, wanted.lines or 200, follow=wanted.follow)
-    elif is_trial or "." in target or "/" in target:
+    elif is_trial or "." in target:
         source, trial = TRIAL(target).find(context.obj)
-        following.print_logs(source, source.shown_id(trial.experiment_id), trial.id, wanted)
+        following.print_logs(source, trial.experiment_id, trial.id, wanted)
     else:
         experiment_id = EXPERIMENT(target)
-        following.print_logs(source_of(experiment_id, context.obj), experiment_id, None, wanted)
+        following.print_logs(source_of(context.obj), experiment_id, None, wanted)
 
 
 @click.command("preview-search")
@@ -122,9 +122,9 @@ def preview(config: Path, *, output: Output) -> None:
 @click.command()
 @click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
 @click.pass_context
-def tensorboard(context: click.Context, experiment_id: int | str) -> None:
+def tensorboard(context: click.Context, experiment_id: int) -> None:
     """Open TensorBoard over the event files of an experiment's trials, until Ctrl-C."""
-    opened = open_tensorboard(source_of(experiment_id, context.obj), experiment_id)
+    opened = open_tensorboard(source_of(context.obj), experiment_id)
     try:
         click.echo(f"TensorBoard of experiment {experiment_id}: {opened.url}  (Ctrl-C ends it)")
         opened.wait()
@@ -139,8 +139,8 @@ def _life_command(verb: str, text: str) -> click.Command:
     @click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
     @AS_JSON
     @click.pass_context
-    def change(context: click.Context, experiment_id: int | str, *, as_json: bool) -> None:
-        _change(source_of(experiment_id, context.obj), experiment_id, verb, as_json=as_json)
+    def change(context: click.Context, experiment_id: int, *, as_json: bool) -> None:
+        _change(source_of(context.obj), experiment_id, verb, as_json=as_json)
 
     return change
 
@@ -151,17 +151,17 @@ stop = _life_command("stop", "End an experiment for good: its workers write a ch
 kill = _life_command("kill", "End an experiment now, without a checkpoint. It becomes Stopped.")
 
 
-def _change(source: Source, experiment_id: int | str, verb: str, *, as_json: bool) -> None:
+def _change(source: Source, experiment_id: int, verb: str, *, as_json: bool) -> None:
     """Pause, resume, stop or kill an experiment; one that has ended cannot be changed, whatever is asked."""
     known = source.experiment(experiment_id)
     if not known.state.terminal:
         getattr(source, verb)(experiment_id)
         known = source.experiment(experiment_id)
         if as_json and (not known.state.terminal or known.state is ExperimentState.CANCELED):
-            print_json({**known.model_dump(mode="json"), "id": experiment_id})
+            print_json(known)
             return
-        if is_local(experiment_id) and not known.state.terminal:
-            click.echo(f"Experiment {experiment_id} was interrupted: it ends after this batch, with a checkpoint.")
+        if known.in_kernel and verb in ("stop", "kill") and not known.state.terminal:
+            click.echo(f"Experiment {experiment_id} trains in a kernel: it ends after the batch under way.")
             return
         if not known.state.terminal or known.state is ExperimentState.CANCELED:
             click.echo(f"Experiment {experiment_id} is {experiment_word(known)}.")

@@ -30,7 +30,7 @@ from det_native.schema.trial_names import trial_name
 def trial() -> None:
     """Look at a trial.
 
-    ID is 7.2 for the second trial of experiment 7, local-<n>/<trial> for one of a local run, or the id that the master
+    ID is 7.2 for the second trial of experiment 7 or the id that the master
     has for a trial.
     """
 
@@ -42,22 +42,21 @@ def trial() -> None:
 def describe(context: click.Context, trial_id: TrialName, output: Output) -> None:
     """Show how a trial stands, and its checkpoints."""
     source, found = trial_id.find(context.obj)
-    shown_id = source.shown_id(found.experiment_id)
-    experiment = source.experiment(shown_id)
+    experiment = source.experiment(found.experiment_id)
     checkpoints = source.checkpoints(trial_id=found.id)
     if output.as_json:
         print_json({**found.model_dump(mode="json"), "checkpoints": checkpoints})
     elif output.as_csv:
         output.facts([*found.model_dump(mode="json").items()])
     else:
-        click.echo(trial_description(found, experiment, checkpoints, shown_id=shown_id))
+        click.echo(trial_description(found, experiment, checkpoints))
 
 
 @trial.command("list")
 @click.argument("experiment_id", metavar="EXPERIMENT", type=EXPERIMENT)
 @takes_output_options
 @click.pass_context
-def list_trials(context: click.Context, experiment_id: int | str, output: Output) -> None:
+def list_trials(context: click.Context, experiment_id: int, output: Output) -> None:
     """Show the trials of an experiment, best first."""
     source = source_of(experiment_id, context.obj)
     experiment = source.experiment(experiment_id)
@@ -91,14 +90,13 @@ def list_trials(context: click.Context, experiment_id: int | str, output: Output
 def metrics(context: click.Context, trial_id: TrialName, *, kind: str | None, output: Output) -> None:
     """Print the metrics of a trial, a row for each time that they were reported."""
     source, trial = trial_id.find(context.obj)
-    shown_id = source.shown_id(trial.experiment_id)
     if kind is None:
-        kind = source.experiment(shown_id).main_kind
+        kind = source.experiment(trial.experiment_id).main_kind
     rows = rows_of(source, trial.id, kind)
     if rows or output.for_programs:
         output.records(rows, _system_cell if kind == SYSTEM else lambda _, value: format_value(value))
     else:
-        click.echo(f"Trial {trial_name(shown_id, trial.shown_number)} has reported no {kind} metrics.")
+        click.echo(f"Trial {trial_name(trial.experiment_id, trial.shown_number)} has reported no {kind} metrics.")
 
 
 @trial.command("media")
@@ -109,7 +107,7 @@ def metrics(context: click.Context, trial_id: TrialName, *, kind: str | None, ou
 def media(context: click.Context, trial_id: TrialName, *, download: str | None, output: Output) -> None:
     """List the pictures, tables, texts and histograms that a trial has logged."""
     source, trial = trial_id.find(context.obj)
-    name = trial_name(source.shown_id(trial.experiment_id), trial.shown_number)
+    name = trial_name(trial.experiment_id, trial.shown_number)
     found = media_of(source, trial.id)
     files = [str(medium.download(Path(download) / "")) for medium in found] if download is not None else []
     data: list[dict[str, Any]] = [medium.facts.model_dump(mode="json") for medium in found]
@@ -134,7 +132,7 @@ def media(context: click.Context, trial_id: TrialName, *, download: str | None, 
 def logs(context: click.Context, trial_id: TrialName, *, wanted: LogOptions) -> None:
     """Print what a trial has written."""
     source, trial = trial_id.find(context.obj)
-    following.print_logs(source, source.shown_id(trial.experiment_id), trial.id, wanted)
+    following.print_logs(source, trial.experiment_id, trial.id, wanted)
 
 
 @trial.command("files")
@@ -159,7 +157,7 @@ def files(
 ) -> None:
     """Show the files that a trial has written, or those PATHs of them, or copy them."""
     source, trial = trial_id.find(context.obj)
-    name = f"trial {trial_name(source.shown_id(trial.experiment_id), trial.shown_number)}"
+    name = f"trial {trial_name(trial.experiment_id, trial.shown_number)}"
     found = Artifacts(source, name, source.artifacts(trial.id))
     if paths:
         found = Artifacts(source, name, [found[path].facts for path in paths])

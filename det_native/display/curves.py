@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from det_native.client.handles import Experiment, Trial
-from det_native.display.feed import read_curves
 from det_native.schema.rest import MetricCurve
 from det_native.schema.states import MetricKind
 
@@ -69,10 +68,10 @@ def curves_of(handle: Experiment | Trial) -> Curves:
     """Return the curves of an experiment (its newest 50 trials) or of a trial, as their source has reduced them."""
     source = handle.source
     if isinstance(handle, Trial):
-        found = read_curves(source, handle.experiment_id, [handle.detail()], handle.id)
+        found = source.curves(handle.experiment_id, handle.id)
         return _with_lines(Curves(title=trial_title(handle), metric=handle.metric), found, None, {})
     trials = source.trials(handle.id)
-    found = read_curves(source, handle.id, trials)
+    found = source.curves(handle.id)
     curves = Curves(title=f"Experiment {handle.id}", metric=handle.metric)
     shown = len({curve.trial_id for curve in found})
     if shown < len(trials) and shown > 1:
@@ -84,7 +83,7 @@ def curves_of(handle: Experiment | Trial) -> Curves:
 
 def trial_title(trial: Trial) -> str:
     """Return ``Trial 2 of experiment 7``."""
-    return f"Trial {trial.number} of experiment {trial.source.shown_id(trial.experiment_id)}"
+    return f"Trial {trial.number} of experiment {trial.experiment_id}"
 
 
 def curves_of_several(handles: Sequence[Experiment]) -> Curves:

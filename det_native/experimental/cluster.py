@@ -120,7 +120,9 @@ def submit(
     submitted.note_recorded(origin.record, experiment, here, program.init if program.kind == "script" else None)
     if payload is not None and origin.has_code:  # else nothing in this process reads what is written
         model_dir = getattr(getattr(payload, "estimator", None), "model_dir", None)
-        note_result(experiment, payload, FilesOfCall(begun, model_dir or ""), running_execution())
+        searched_here = settings.place.by_master and config.searcher.name != "single" and not settings.place.test
+        trained = payload if isinstance(payload, type) or not searched_here else None
+        note_result(experiment, trained, FilesOfCall(begun, model_dir or ""), running_execution())
     return experiment
 
 

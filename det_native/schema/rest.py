@@ -226,7 +226,8 @@ class Experiment(Answer):
     `warning` is that of the first trial that has one. `validates` is False where nothing validates: trials are compared
     by metrics of the training then, and the rows that stand for validations have these. `archived` experiments are
     not listed unless that is asked for. `project` is a path of folders, ``vision/digits``, or empty. `forked_from` is
-    the experiment whose program it runs with another configuration.
+    the experiment whose program it runs with another configuration. `in_kernel` says that it trains in a process of the
+    user's, mostly a notebook's kernel, and not on the slots of the master.
     """
 
     id: int
@@ -256,6 +257,7 @@ class Experiment(Answer):
     labels: list[str] = Field(default_factory=list)
     project: str = ""
     forked_from: int | None = None
+    in_kernel: bool = False
 
     @property
     def main_kind(self) -> MetricKind:
@@ -267,12 +269,14 @@ class ExperimentDetail(Experiment):
     """An experiment with its capture report. `devices` has the model and memory of the GPUs of its master, by slot.
 
     `notes` are Markdown that people have written of it. `notebook` is the hash of the executed notebook whose
-    cell began it; None where a cell of an open kernel or a script did.
+    cell began it; None where a cell of an open kernel or a script did. `no_program` says why its code was not kept,
+    where it was not.
     """
 
     report: list[CaptureRow] = Field(default_factory=list)
     notes: str = ""
     notebook: str | None = None
+    no_program: str = ""
     devices: dict[str, str] = Field(default_factory=dict)
 
 

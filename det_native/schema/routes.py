@@ -25,6 +25,7 @@ from det_native.schema import (
     clocks,
     datasets,
     importance,
+    kernel_runs,
     life,
     manifests,
     notebook_runs,
@@ -510,6 +511,9 @@ MAKE_TICKET = _send("POST /session/ticket", page.TicketAsk, page.Ticket, SESSION
     doc="Return the address with which a link downloads a file, once.")
 
 # Workers
+RECORD_KERNEL_RUN = _send(
+    "POST /kernel-runs", kernel_runs.KernelRun, kernel_runs.KernelRunRecorded, USER, 400, 404, 426, repeatable=True,
+    doc="Record a run that has begun in a process of the user's: an experiment of one trial. A repeat changes nothing.")
 POST_REPORTS = _send("POST /runs/{run_id}/reports", rest.ReportBatch, rest.ReportsAccepted, RUN, 400, 409,
     doc="Store reports. A repeat changes nothing; a gap is refused, and so is a run that is not current any more.")
 GET_BEST = _call("GET /runs/{run_id}/best", rest.BestMetric, RUN, 409,
