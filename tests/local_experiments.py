@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import det_native.display  # noqa: F401 (makes handles show themselves)
-from det_native.client.handles import Experiment
 from det_native.client.local_source import LocalSource
 from det_native.local.store import LocalStore, now, trial_row
+
+import det_native.display  # noqa: F401 (makes handles show themselves)
+from det_native.client.handles import Experiment
 from det_native.schema import rest
 from det_native.schema.states import ExperimentState, TrialState
 

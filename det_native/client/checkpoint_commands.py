@@ -11,8 +11,6 @@ import click
 from det_native.client.catalog import source_of
 from det_native.client.checkpoint import Checkpoint as Handle
 from det_native.client.completion import complete_checkpoint
-from det_native.client.connect import connect
-from det_native.client.http_source import HttpSource
 from det_native.client.json_output import AS_JSON, print_json
 from det_native.client.model_commands import KEY_VALUE
 from det_native.client.output import Output, takes_output_options

@@ -77,8 +77,6 @@ def notes_text(experiment: rest.Experiment) -> str:
     return "\n".join(["notes:", *(f"  {line}".rstrip() for line in lines)]) if lines else ""
 
 
-
-
 def _error(error: rest.UserErrorInfo) -> str:
     return f"{error.type}: {' '.join(error.message.split())}"
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from det_native.client.checkpoint import Checkpoint
 from det_native.client.connect import connect
 from det_native.client.http_source import HttpSource
 from det_native.client.models import Model, ModelVersion, get, listing

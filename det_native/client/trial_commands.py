@@ -58,7 +58,7 @@ def describe(context: click.Context, trial_id: TrialName, output: Output) -> Non
 @click.pass_context
 def list_trials(context: click.Context, experiment_id: int, output: Output) -> None:
     """Show the trials of an experiment, best first."""
-    source = source_of(experiment_id, context.obj)
+    source = source_of(context.obj)
     experiment = source.experiment(experiment_id)
     found = trials_best_first(source.trials(experiment_id), smaller_is_better=experiment.smaller_is_better)
     head = [*TRIALS_HEAD, f"best {experiment.metric}".rstrip(), "hyperparameters"]
@@ -71,7 +71,7 @@ def list_trials(context: click.Context, experiment_id: int, output: Output) -> N
         return
     output.table(
         head,
-        trials_rows(found, experiment, experiment_id),
+        trials_rows(found, experiment),
         found,
         empty=f"Experiment {experiment_id} has no trials yet.",
     )

@@ -122,7 +122,5 @@ def outputs_trial(trials: Sequence[rest.Trial], *, smaller_is_better: bool) -> r
     return best_trial(validated, smaller_is_better=smaller_is_better) or logged_trial(trials)
 
 
-
-
 def _json(models: Sequence[Any]) -> list[Any]:
     return [model.model_dump(mode="json") for model in models]

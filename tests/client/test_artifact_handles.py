@@ -12,6 +12,8 @@ import numpy
 import pandas
 import pytest
 from click.testing import CliRunner
+from det_native.local.artifacts import WrittenHere, keep_written
+from det_native.local.store import LocalStore
 from local_experiments import write_experiment
 
 from det_native.client.artifacts import Artifacts
@@ -20,8 +22,6 @@ from det_native.client.file_formats import read_file
 from det_native.client.handles import Experiment
 from det_native.client.source import Source
 from det_native.errors import ArgumentError, NotFoundError, StorageError, UnsupportedFeatureError
-from det_native.local.artifacts import WrittenHere, keep_written
-from det_native.local.store import LocalStore
 from det_native.schema import rest
 
 

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from det_native.local.log import LogWriter
+from det_native.local.runner import this_process
+from det_native.local.store import LocalStore
 from IPython.lib.pretty import pretty
 from local_experiments import write_experiment
 from local_program import BATCHES, WAITS_AT, local_training
@@ -15,9 +18,6 @@ from local_program import BATCHES, WAITS_AT, local_training
 import det_native as det
 from det_native.client.command import cli, main
 from det_native.errors import MasterUnreachableError, NotFoundError
-from det_native.local.log import LogWriter
-from det_native.local.runner import this_process
-from det_native.local.store import LocalStore
 from det_native.schema.home import Home, read_runtime
 from det_native.schema.states import ExperimentState
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from det_native.local.store import LocalStore
 from local_experiments import write_experiment
 
 from det_native.client import command, transfer_bar
 from det_native.client.command import cli
 from det_native.client.command_groups import Group
-from det_native.local.store import LocalStore
 
 TELLING = (
     "status",

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 from det_harness.local.bundle import keep_bundle
+from det_native.local.store import LocalStore
 from IPython.lib.pretty import pretty
 from local_experiments import write_experiment
 
@@ -18,7 +19,6 @@ from det_native._version import PROTOCOL
 from det_native.client.command import cli
 from det_native.client.comparing import Comparison
 from det_native.errors import ArgumentError, MissingDependencyError, NotFoundError
-from det_native.local.store import LocalStore
 from det_native.schema import rest
 from det_native.schema.manifests import (
     BundleManifest,

@@ -6,17 +6,17 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from det_native.client.local_source import LocalSource
+from det_native.local.store import LocalStore
 from hypothesis import given
 from hypothesis import strategies as st
 from local_experiments import write_experiment
 
 from det_native.client import waiting
 from det_native.client.events import EventFeed, EventStream, parse_frames
-from det_native.client.local_source import LocalSource
 from det_native.client.progress import ExperimentProgress
 from det_native.client.rendering import PlainProgress
 from det_native.errors import MasterUnreachableError, UserCodeError
-from det_native.local.store import LocalStore
 from det_native.schema import rest
 from det_native.schema.states import ExperimentState, TrialState
 

@@ -9,13 +9,13 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from click.testing import CliRunner, Result
+from det_native.local.store import LocalStore
 from IPython.lib.pretty import pretty
 from local_experiments import write_experiment
 
 import det_native as det
 from det_native.client.command import cli
 from det_native.errors import ArgumentError
-from det_native.local.store import LocalStore
 
 
 def run(*arguments: str) -> Result:

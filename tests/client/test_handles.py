@@ -5,10 +5,12 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+from det_native.client.local_source import LocalSource
+from det_native.local.log import LogWriter
+from det_native.local.store import LocalStore
 from local_experiments import write_experiment
 
 from det_native.client.handles import Experiment
-from det_native.client.local_source import LocalSource
 from det_native.client.logs import Logs
 from det_native.client.selection import top_checkpoints
 from det_native.display.html import experiment_html
@@ -23,8 +25,6 @@ from det_native.errors import (
     UnsupportedFeatureError,
     UserCodeError,
 )
-from det_native.local.log import LogWriter
-from det_native.local.store import LocalStore
 from det_native.schema import rest
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.states import CheckpointState, ExperimentState, TrialState

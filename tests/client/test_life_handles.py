@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from det_native.local.store import LocalStore
 from local_experiments import write_experiment
 from master_parts import Master, Worker, running_master
 
@@ -24,7 +25,6 @@ from det_native.errors import (
     RequestError,
     UnsupportedFeatureError,
 )
-from det_native.local.store import LocalStore
 from det_native.schema import rest
 from det_native.schema.states import ExperimentState
 

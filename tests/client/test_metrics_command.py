@@ -6,10 +6,10 @@ import json
 import math
 
 from click.testing import CliRunner, Result
+from det_native.local.store import LocalStore
 from local_experiments import write_experiment
 
 from det_native.client.command import cli
-from det_native.local.store import LocalStore
 from det_native.schema import rest
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from det_native.local.store import LocalStore
 from hypothesis import given
 from hypothesis import strategies as st
 from local_experiments import write_experiment
@@ -9,7 +10,6 @@ from local_experiments import write_experiment
 import det_native as det
 from det_native.client.pareto import front
 from det_native.display.text import experiment_facts
-from det_native.local.store import LocalStore
 from det_native.schema import rest
 
 

@@ -3,16 +3,16 @@
 from typing import Any
 
 import pytest
+from det_native.client.local_source import LocalSource
+from det_native.local.store import LocalStore, trial_row
 from IPython.lib.pretty import pretty
 from local_experiments import write_experiment
 
 from det_native.client.checkpoint import Checkpoint
 from det_native.client.listing import ENDS, Listing
-from det_native.client.local_source import LocalSource
 from det_native.client.short_forms import checkpoint_short, trial_short
 from det_native.client.source import Source
 from det_native.client.trial import Trial
-from det_native.local.store import LocalStore, trial_row
 from det_native.schema import rest
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.states import CheckpointState, TrialState

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
+from det_native.local.store import LocalStore
 from local_experiments import write_experiment
 
 from det_native.client.handles import Experiment
 from det_native.display.failures import MAX_FAILURES, Failure, failures_of, headlines
 from det_native.display.fallback import last_state
-from det_native.local.store import LocalStore
 from det_native.schema.rest import UserErrorInfo
 from det_native.schema.states import ExperimentState, TrialState
 

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 import matplotlib as mpl
 import matplotlib.image
 import pytest
+from det_native.local.store import LocalStore
 from local_experiments import write_experiment
 from matplotlib.colors import to_rgb
 from matplotlib.text import Text
@@ -19,7 +20,6 @@ from matplotlib.text import Text
 from det_native.display.curves import Curve, Curves, curves_of, panel_of
 from det_native.display.figure import TRIAL_COLOURS, CurvesFigure, draw
 from det_native.errors import ArgumentError
-from det_native.local.store import LocalStore
 from det_native.schema import rest
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from det_native.local.store import LocalStore
 from local_experiments import write_experiment
 
 from det_native.client.handles import Experiment
 from det_native.display.hparams import format_hparams, hparam_texts
 from det_native.display.html import experiment_html
 from det_native.display.text import experiment_text
-from det_native.local.store import LocalStore
 
 
 def search(*hparams: dict[str, Any]) -> Experiment:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from det_native.local.store import LocalStore
 from local_experiments import write_experiment
 
 from det_native.display.curves import curves_of
-from det_native.local.store import LocalStore
 from det_native.schema.rest import MetricRow
 
 

@@ -7,14 +7,14 @@ import hashlib
 import re
 
 import pytest
+from det_native.client.local_source import LocalSource
+from det_native.local.store import LocalStore
 from local_experiments import write_experiment
 
 from det_native.client.handles import Experiment
-from det_native.client.local_source import LocalSource
 from det_native.display import outputs
 from det_native.display.fallback import last_state, make_mimebundle
 from det_native.display.feed import ViewReader
-from det_native.local.store import LocalStore
 from det_native.schema import rest
 from det_native.schema.outputs import MediaKind
 from det_native.storage.blobs import BlobStore

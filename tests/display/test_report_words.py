@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 import pytest
+from det_native.local.store import LocalStore
 from local_experiments import write_experiment
 
 from det_native.capture.bundle_rows import rows_of
@@ -15,7 +16,6 @@ from det_native.client.short_forms import format_value, whole_percent
 from det_native.display.fallback import last_state
 from det_native.display.report import ReportView, ShownReport
 from det_native.display.text import experiment_line, title_of, trial_state
-from det_native.local.store import LocalStore
 from det_native.schema.manifests import Cell, Program
 from det_native.schema.rest import CaptureRow
 from det_native.schema.states import ExperimentState, TrialState

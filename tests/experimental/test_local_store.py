@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 from det_harness.local import bundle
+from det_native.local import store as local_store
+from det_native.local.store import LocalStore
 from local_experiments import write_experiment
 
 import det_native as det
@@ -18,8 +20,6 @@ from det_native import PROTOCOL
 from det_native.capture.interpreter import current_interpreter
 from det_native.client.handles import Experiment
 from det_native.errors import NotFoundError
-from det_native.local import store as local_store
-from det_native.local.store import LocalStore
 from det_native.schema.manifests import BundleManifest, FileEntry, Program
 from det_native.schema.outputs import LoggedMedium, Medium
 from det_native.schema.states import ExperimentState

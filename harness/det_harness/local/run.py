@@ -21,7 +21,7 @@ from det_harness.trial.divergence import LossWatch
 from det_harness.trial.ending import told_length
 from det_harness.trial.forks import is_forked_child
 from det_harness.trial.lengths import one_of_each, periods_of
-from det_harness.trial.publishing import Journal
+from det_harness.trial.publications import Publications
 from det_harness.trial.schedule import Schedule, Train
 from det_harness.trial.services import Controller, Outcome, Services
 from det_native.logged.place import taken_by
@@ -54,7 +54,7 @@ class LocalTrial(TypedDict):
         One minimal loop only: one batch of training, one batch of validation, one checkpoint.
     observe : callable, optional
         Is told how far it is, see ``report.Observe``.
-    journal : Journal, optional
+    journal : Publications, optional
         Where checkpoints are noted until they are reported.
     seeded : bool, optional
         Whether it begins with random numbers of its seed, or where the program has come to. The former by default.
@@ -72,7 +72,7 @@ class LocalTrial(TypedDict):
     reporter: Any
     test: NotRequired[bool]
     observe: NotRequired[Callable[[int, Any], None] | None]
-    journal: NotRequired[Journal | None]
+    journal: NotRequired[Publications | None]
     seeded: NotRequired[bool]
     part: NotRequired[str]
 
