@@ -147,4 +147,21 @@ def _log_executions() -> None:
     install()
 
 
+class _BeforeKeras:
+    """Finds nothing; as Keras is imported, it has optimizers warn of old names of arguments, before `init()`, too."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        """Look for ``keras`` only."""
+        if name == "keras":
+            try:
+                from det_native.keras import old_arguments
+            except ImportError:  # without TensorFlow
+                return
+            old_arguments.install()
+
+
 _log_executions()
+if "keras" in sys.modules:
+    _BeforeKeras().find_spec("keras")
+else:
+    sys.meta_path.insert(0, _BeforeKeras())

@@ -1,7 +1,8 @@
 """Old names of arguments of Keras's optimizers: ``lr``, ``decay``.
 
-tf.keras 2.15 takes ``lr`` and trains with the default of ``learning_rate``, which it says in a warning of its own. Code
-that imports ``determined`` was written when these names meant something, and gets that.
+tf.keras 2.15 takes ``lr`` and trains with the default of ``learning_rate``; the text in its log is all that says so.
+Code that imports ``determined`` was written when these names meant something, and gets that. Other code gets a warning
+where it makes the optimizer.
 
 The names are not listed here: an old one is an argument that Keras's present class does not name, and its older class,
 ``tf.keras.optimizers.legacy``, takes.
@@ -12,9 +13,11 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
+import warnings
 from collections.abc import Callable
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from det_native.capture.first_imports import first_imports
 
@@ -22,6 +25,17 @@ from det_native.capture.first_imports import first_imports
 _MODULE = "keras.src.optimizers.optimizer"
 _RATE = "lr"
 _NOTE = "_det_lr"
+_LIBRARIES = ("keras", "tensorflow", "det_native", "det_harness")
+
+_warnings: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+
+
+def warning_of(optimizer: Any) -> str | None:
+    """Return the warning that an optimizer was made with, None if there was none."""
+    try:
+        return _warnings.get(optimizer)
+    except TypeError:  # of another library, and without a hash
+        return None
 
 
 def install() -> None:
@@ -78,8 +92,11 @@ def _noting(init: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(init)
     def noted(self: Any, *args: Any, **kwargs: Any) -> None:
-        if _RATE in kwargs and _means_old_names():
-            vars(self)[_NOTE] = kwargs.pop(_RATE)  # past the tracking of attributes
+        rate = kwargs.get(_RATE)
+        if rate is not None:
+            vars(self)[_NOTE] = rate  # past the tracking of attributes
+            if _means_old_names():
+                del kwargs[_RATE]
         init(self, *args, **kwargs)
 
     setattr(noted, _NOTE, True)
@@ -87,11 +104,33 @@ def _noting(init: Callable[..., None]) -> Callable[..., None]:
 
 
 def _rating(build: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """Return what makes the variable of a learning rate: of ``lr``, where that was given."""
+    """Return what makes the variable of a learning rate: of ``lr``, or with a warning that it is not."""
 
     @functools.wraps(build)
     def built(self: Any, learning_rate: Any) -> Any:
         rate = vars(self).pop(_NOTE, None)
-        return build(self, learning_rate if rate is None else rate)
+        if rate is None:
+            return build(self, learning_rate)
+        if _means_old_names():
+            return build(self, rate)
+        if rate is not learning_rate and rate != learning_rate:
+            name = type(self).__name__
+            text = (
+                f"{name}(lr={rate}): Keras ignores lr and trains with learning_rate={learning_rate}. "
+                f"Write {name}(learning_rate={rate})."
+            )
+            _warnings[self] = text
+            warnings.warn(text, UserWarning, stacklevel=_levels_to_the_user())
+        return build(self, learning_rate)
 
     return built
+
+
+def _levels_to_the_user() -> int:
+    """Return the ``stacklevel`` of a warning that shows the line which makes the optimizer."""
+    level = 1
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _LIBRARIES:
+        frame = frame.f_back
+        level += 1
+    return level

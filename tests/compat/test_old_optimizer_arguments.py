@@ -69,11 +69,27 @@ else:
     )
 
 
-def test_other_code_trains_as_in_plain_keras() -> None:
+FIRST = "import det_native"
+
+
+@pytest.mark.parametrize("order", [FIRST, pytest.param(f"import tensorflow\n{FIRST}", marks=pytest.mark.long)])
+def test_other_code_is_warned_where_it_makes_the_optimizer_and_trains_as_in_plain_keras(order: str) -> None:
     run_python(
-        ALL.format(imports="import det_native")
+        ALL.format(imports=order)
         + """
-assert abs(float(tf.keras.optimizers.RMSprop(lr=0.1).learning_rate) - 0.001) < 1e-9
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    optimizer = tf.keras.optimizers.RMSprop(lr=0.1)
+    tf.keras.optimizers.SGD(learning_rate=0.1)
+    tf.keras.optimizers.SGD(lr=0.01)
+(warning,) = caught
+from det_native.keras.old_arguments import warning_of
+assert warning_of(optimizer) == str(warning.message)
+assert str(warning.message) == (
+    "RMSprop(lr=0.1): Keras ignores lr and trains with learning_rate=0.001. Write RMSprop(learning_rate=0.1)."
+), warning
+assert warning.filename == "<string>", warning.filename
+assert abs(float(optimizer.learning_rate) - 0.001) < 1e-9
 try:
     tf.keras.optimizers.SGD(decay=0.1)
 except ValueError:

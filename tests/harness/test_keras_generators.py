@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from det_harness.frameworks.keras.validation import ValidationFeed
+from keras_programs import Jitter
 from keras_support import Halves, Session, arrays, digits, endless, filled
 from shared_model import fresh_model
 
@@ -115,3 +116,47 @@ def test_a_validation_generator_that_begins_anew_after_a_restart_says_so(
     context.wrap_model(fresh_model()).fit(**arrays(), validation_data=endless(), validation_steps=2, verbose=0)
     ValidationFeed(call[1], filled(call[1], {}))
     assert "starts again" not in caplog.text
+
+
+class Trembling(tf.keras.layers.Layer):
+    """Adds noise from operations with a state of their own."""
+
+    def call(self, inputs: Any) -> Any:
+        return inputs + tf.random.normal(tf.shape(inputs))
+
+
+class Shaking(Trembling):
+    """The same inside a function of its own."""
+
+    @tf.function
+    def call(self, inputs: Any) -> Any:
+        return super().call(inputs)
+
+
+def noisy_model(*layers: Any) -> Any:
+    inner = fresh_model()
+    model = tf.keras.Sequential([tf.keras.Input((64,)), *layers, *inner.layers])
+    model.compile("sgd", inner.loss)
+    return model
+
+
+@pytest.mark.parametrize(("layer", "named"), [(Trembling, "/trembling/random_normal)"), (Shaking, "(random_normal)")])
+def test_random_operations_that_no_checkpoint_can_hold_are_named_once(
+    layer: Any, named: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    session = Session(tmp_path, min_checkpoint_period={"batches": 4})
+    session.context.wrap_model(noisy_model(layer(name="trembling"))).fit(**arrays(), epochs=2, verbose=0)
+    assert len(session.folders.saved) > 2
+    (told,) = [record.getMessage() for record in caplog.records if "random numbers" in record.getMessage()]
+    assert named in told
+    assert "tf.random.Generator" in told
+
+
+def test_random_layers_of_keras_and_generators_that_are_kept_need_no_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    session = Session(tmp_path, min_checkpoint_period={"batches": 4})
+    layers = (tf.keras.layers.GaussianNoise(0.1), tf.keras.layers.Dropout(0.5), Jitter())
+    session.context.wrap_model(noisy_model(*layers)).fit(**arrays(), epochs=2, verbose=0)
+    assert session.folders.saved
+    assert "random numbers" not in caplog.text

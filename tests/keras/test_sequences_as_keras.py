@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -193,7 +194,7 @@ def test_a_sequence_that_grows_has_epochs_of_its_length(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_steps_per_epoch_leave_a_sequence_that_grows_alone(tmp_path: Path) -> None:
     _, call = trained(trainings_in(tmp_path), Growing, validated=False, shuffle=False, steps_per_epoch=3)
-    assert call.training.x.read == [0, 0, 1, 2, 0, 1, 2, 0, 1, 2]
+    assert call.training.x.read == [0, 0, 1, 2, 0, 1, 2, 3, 0, 1, 2, 3, 4]  # Keras reads up to two ahead
 
 
 @pytest.mark.parametrize("make", [Growing, pytest.param(Shrinking, marks=pytest.mark.soak)])
@@ -253,6 +254,75 @@ def test_validation_data_that_grow_go_on_after_a_pause(make: Any, stops: tuple[i
         assert equal(stopped.model, model), batch
         expected = history["val_loss"][batch // 3 :]
         assert [found["val_loss"] for _, found in stopped.reports.validations] == expected, batch
+
+
+class Longer(OwnStreams):
+    """Four batches, with noise of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.length = 4
+
+
+class Watched(Longer):
+    """Tells when it has read the batch that is left over."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left_over = threading.Semaphore(0)
+
+    def __getitem__(self, number: int) -> Any:
+        item = super().__getitem__(number)
+        if number == 3:
+            self.left_over.release()
+        return item
+
+
+class ReadAhead(tf.keras.callbacks.Callback):  # type: ignore[misc]  # TensorFlow has no types
+    """Lets no third batch end before the threads of Keras have read the fourth, which they do nearly always."""
+
+    def __init__(self, training: Watched, validation: Watched) -> None:
+        super().__init__()
+        self._training, self._validation = training, validation
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        assert batch < 2 or self._training.left_over.acquire(timeout=60)
+
+    def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
+        assert batch < 2 or self._validation.left_over.acquire(timeout=60)
+
+
+@pytest.mark.soak
+def test_steps_below_the_length_read_as_far_ahead_as_keras(tmp_path: Path) -> None:
+    begin()
+    steps = {"steps_per_epoch": 3, "validation_steps": 3, "shuffle": False}
+    model, given = make_model(), arguments(Watched, **steps)
+    history = model.fit(**given, callbacks=[ReadAhead(given["x"], given["validation_data"])]).history
+    trainings = trainings_in(tmp_path, "val_loss")
+    whole, call = trained(trainings, Longer, **steps)
+    assert call.training.x.read == given["x"].read == [0, *range(4), *range(4), *range(4)]
+    assert call.validation.x.read == given["validation_data"].read  # type: ignore[union-attr]
+    assert whole.outcome.result.history == history
+    assert equal(whole.model, model)
+    stopped, _ = trained(trainings, Longer, whole.saved_at(5), **steps)
+    assert equal(stopped.model, model)
+    assert [found["val_loss"] for _, found in stopped.reports.validations] == history["val_loss"][1:]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("workers", "read"), [(1, 5), (0, 4)])
+def test_what_is_read_ahead_does_not_depend_on_threads(workers: int, read: int, tmp_path: Path) -> None:
+    def make() -> Any:
+        rows = OwnStreams()
+        rows.length = 6
+        return rows
+
+    how = {"steps_per_epoch": 3, "shuffle": False, "workers": workers}
+    trainings = trainings_in(tmp_path)
+    whole, call = trained(trainings, make, validated=False, **how)
+    assert call.training.x.read == [0, *list(range(read)) * EPOCHS]
+    stopped, _ = trained(trainings, make, whole.saved_at(5), validated=False, **how)
+    assert equal(stopped.model, whole.model)
 
 
 class Restoring(tf.keras.callbacks.Callback):  # type: ignore[misc]  # TensorFlow has no types

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from det_harness.frameworks.torch.checks import check_trial_class
 from digits_trials import Full, LocalRun, with_method
 from torch import nn
 from torch.optim.lr_scheduler import StepLR
@@ -249,12 +250,61 @@ def test_what_only_a_validation_or_checkpoint_would_meet_is_told_before_training
     assert trained == []
 
 
-def test_missing_methods_are_named_before_anything_runs(tmp_path: Path) -> None:
+def test_missing_methods_and_the_old_interface_are_named_before_anything_runs(tmp_path: Path) -> None:
     incomplete = type("Incomplete", (PyTorchTrial,), {"__init__": wraps_nothing})
     with pytest.raises(TrialDefinitionError, match=r"Incomplete lacks build_training_data_loader\(\)"):
         LocalRun(tmp_path).run(incomplete)
     with pytest.raises(TrialDefinitionError, match="neither is there"):
         LocalRun(tmp_path).run(with_method(evaluate_full_dataset=PyTorchTrial.evaluate_full_dataset))
+
+
+class OldTrial(PyTorchTrial):
+    """As the tutorials of Determined 0.12.12 had it."""
+
+    def __init__(self, context: Any) -> None:
+        self.context = context
+
+    def build_training_data_loader(self) -> Any: ...
+
+    def build_validation_data_loader(self) -> Any: ...
+
+    def build_model(self) -> nn.Module:
+        return nn.Linear(1, 1)
+
+    def optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
+        return torch.optim.SGD(model.parameters(), lr=1.0)
+
+    def train_batch(self, batch: Any, model: nn.Module, epoch_idx: int, batch_idx: int) -> Any: ...  # type: ignore[override]
+
+    def evaluate_batch(self, batch: Any, model: nn.Module) -> Any: ...  # type: ignore[override]
+
+
+class OldTrialWithoutInit(OldTrial):
+    __init__ = PyTorchTrial.__init__
+    __abstractmethods__ = frozenset({"__init__"})
+
+    def create_lr_scheduler(self, optimizer: Any) -> Any: ...
+
+
+def test_the_old_interface_is_refused_with_the_steps_of_the_migration() -> None:
+    with pytest.raises(TrialDefinitionError) as caught:
+        check_trial_class(OldTrial)
+    assert str(caught.value) == (
+        "OldTrial uses the interface of Determined 0.12.12 and earlier (build_model(), optimizer()): in "
+        "__init__(self, context), make and keep in self what these made, and wrap it with context.wrap_model() and "
+        "context.wrap_optimizer(). Methods take no model any more, and train_batch() calls context.backward(loss), "
+        "then context.step_optimizer(optimizer)."
+    )
+    with pytest.raises(TrialDefinitionError, match=r"create_lr_scheduler\(\)\).*context.wrap_lr_scheduler\(\)"):
+        check_trial_class(OldTrialWithoutInit)
+
+
+def test_a_helper_of_the_old_name_is_no_old_interface(tmp_path: Path) -> None:
+    helpers = {"build_model": lambda self: nn.Linear(64, 10), "build_callbacks": lambda self: {}}
+    LocalRun(tmp_path, batches=1).run(with_method(**helpers))
+    unwrapped = {**helpers, "optimizer": lambda self: None, "__init__": wraps_nothing}
+    with pytest.raises(TrialDefinitionError, match=r"^Broken uses the interface"):
+        LocalRun(tmp_path, batches=1).run(with_method(**unwrapped))
 
 
 def test_a_training_metric_that_is_no_number_is_told_with_the_way_out(

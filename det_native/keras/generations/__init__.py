@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
+from det_native.keras import old_arguments
+
 # That of tf.keras 2.15 does not say it.
 VERSION: str = getattr(tf.keras, "__version__", None) or import_module("keras").__version__
 NUMBER = int(VERSION.partition(".")[0])
@@ -18,6 +20,7 @@ BACKEND: str = tf.keras.backend.backend()
 # How messages name it.
 TITLE = f"Keras {VERSION} on {BACKEND}" if NUMBER > 2 else f"tf.keras {VERSION}"
 
+old_arguments.install()
 if TYPE_CHECKING:  # both modules have the functions that are asked for here
     from det_native.keras.generations import keras3 as internals
 else:

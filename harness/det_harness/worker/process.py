@@ -42,10 +42,28 @@ def take_place(job: Job, framework: str) -> None:
     if isinstance(job, TrialJob) and "OMP_NUM_THREADS" not in job.variables:
         _use_threads(job.threads, framework)
     os.environ.update(job.variables)
+    if isinstance(job, TrialJob):
+        _tell_of_threads(job)
     os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(job.devices) if isinstance(job, TrialJob) else ""
     work = directory / "work"
     work.mkdir(parents=True, exist_ok=True)
     os.chdir(work)
+
+
+def _tell_of_threads(job: TrialJob) -> None:
+    """Say where a variable has a slot compute with other threads than its share of the machine has."""
+    asked = job.variables.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    if job.threads and asked.isdecimal() and int(asked) != job.threads:
+        advice = (
+            "More threads than processors slow down all that runs there: set a smaller number, or use fewer slots."
+            if int(asked) > job.threads
+            else "Without the variable it uses all of them."
+        )
+        print(
+            f"OMP_NUM_THREADS={asked}: this process computes with {asked} thread(s), and its share of the machine is "
+            f"{job.threads} processor(s). {advice}",
+            file=sys.stderr,
+        )
 
 
 def _use_threads(threads: int, framework: str) -> None:

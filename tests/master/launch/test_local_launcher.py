@@ -175,7 +175,7 @@ class TestStandbys:
         _warm(launcher, 2)
         job = trial_job(tmp_path, "r1", "wait", variables={"PYTHONHASHSEED": "5", "OMP_NUM_THREADS": "7"}, threads=2)
         handle = launcher.start("r1", job, KIND)
-        output(launcher, "r1", "waiting")
+        assert "OMP_NUM_THREADS=7: this process computes with 7 thread(s)" in output(launcher, "r1", "waiting")
         started_with = psutil.Process(handle["pid"]).environ()
         assert started_with["PYTHONHASHSEED"] == "5"
         assert started_with["OMP_NUM_THREADS"] == "7"

@@ -22,6 +22,7 @@ from det_harness.frameworks.keras.gradients import Gradients
 from det_harness.frameworks.keras.hooks import name_callback
 from det_harness.frameworks.keras.loop import TrainingCallbacks
 from det_harness.frameworks.keras.outside import snapshot_of
+from det_harness.frameworks.keras.randomness import RandomnessCheck
 from det_harness.frameworks.keras.ranks import Ranks
 from det_harness.frameworks.keras.shares import Share
 from det_harness.frameworks.keras.training_step import TrainingStep
@@ -32,7 +33,7 @@ from det_harness.trial.driver import Driver, TrainingPort
 from det_harness.trial.lengths import epochs_in, in_whole_epochs
 from det_harness.trial.metrics import scalar
 from det_harness.trial.services import Outcome, Services
-from det_native.keras import precision
+from det_native.keras import old_arguments, precision
 from det_native.keras.caches.reading import damage_behind
 from det_native.keras.context import Interception
 from det_native.keras.data import Kind
@@ -56,6 +57,9 @@ class KerasController(TrainingPort):
         call.check(services.environment)
         if call.validation is None:
             services.reporter.no_validation()
+        warning = old_arguments.warning_of(getattr(call.model, "optimizer", None))
+        if warning is not None and not services.users_process:  # there the cell has shown it
+            services.reporter.warning(warning)
         self.ranks = ranks = Ranks(services.communicator)
         self.steps = ranks.most(call.steps_per_epoch(services.environment))
         schedule = services.schedule
@@ -63,6 +67,7 @@ class KerasController(TrainingPort):
         schedule.periods = in_whole_epochs(schedule.periods, services.environment, self.steps)
         self.lengths = EpochLengths(self.steps, follow=self._follows_data())
         self.feed = self._make_feed()
+        self._randomness = RandomnessCheck()
         self.validation_feed = self._make_validation_feed()
         self.driver = Driver(services, self)
         self.comparison = Comparison(call, services)
@@ -178,6 +183,7 @@ class KerasController(TrainingPort):
 
     def save(self) -> None:
         """Take a checkpoint of the present state."""
+        self._randomness.look(self.call.model)
         callbacks = self._callbacks
         metrics = self._validated_again() if callbacks.weights_changed() else None
         self.checkpoints.save(callbacks.callbacks, callbacks.logs, callbacks.hooks, metrics)

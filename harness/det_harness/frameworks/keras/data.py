@@ -246,6 +246,18 @@ def threads_of(given: Mapping[str, Any]) -> int:
     return 1 if given["use_multiprocessing"] else int(given["workers"])
 
 
+def surplus_of(queue: Mapping[str, Any]) -> int:
+    """Return how many batches Keras 2 reads past the end of an epoch that is shorter than the data.
+
+    Its pipeline holds one batch in each of its two buffers, or has one buffer without workers. That a thread has begun
+    with a third or has not yet filled the second when the epoch ends is chance, in Keras. Queues of several threads or
+    processes read in no certain order.
+    """
+    if threads_of(queue) > 1 or queue["use_multiprocessing"]:
+        return 0
+    return 2 if queue["workers"] else 1
+
+
 def view_of_sequence(
     queue: Mapping[str, Any],
     source: DataSource,
@@ -265,7 +277,9 @@ def view_of_sequence(
     """
     threads = threads_of(queue)
     in_turn = in_turn and not queue["use_multiprocessing"]
+    surplus = surplus_of(queue) if follows_training and (share is None or share.size == 1) else 0
     reading: dict[str, Any] = {"in_turn": in_turn, "joins": follows_training, "isolate": threads <= 1}
-    batches = SequenceBatches(source, shuffle, seed, **reading, share=share)
+    batches = SequenceBatches(source, shuffle, seed, **reading, share=share, surplus=surplus)
     ahead = queue["max_queue_size"]
-    return View(batches, lengths, threads=threads, ahead=ahead, pass_on=pass_on, looks_apart=follows_training)
+    how: dict[str, Any] = {"threads": threads, "ahead": ahead, "pass_on": pass_on, "surplus": surplus}
+    return View(batches, lengths, **how, looks_apart=follows_training)

@@ -55,6 +55,14 @@ class Batches(ABC):
         """Pass on that the epoch is over."""
         return
 
+    def read_on(self, epoch: int, number: int, ahead: int) -> None:
+        """Read batches past the end of an epoch, from `number` on, as Keras does where there are any, and drop them."""
+        for surplus in range(number, min(number + ahead, len(self))):
+            try:
+                self.get(epoch, surplus)
+            except Exception:  # noqa: BLE001 (nobody takes this batch: Keras would not raise it either)
+                return
+
     @property
     def first(self) -> Any:
         """A batch to see its form, which is not taken."""
@@ -99,6 +107,8 @@ class SequenceBatches(Batches):
         whichever thread reads it when. Not possible for several threads at a time.
     share : Share, optional
         Which of the batches are this rank's.
+    surplus : int
+        Batches that are read past the end of each epoch that is shorter than the data.
     """
 
     def __init__(
@@ -111,8 +121,10 @@ class SequenceBatches(Batches):
         joins: bool = False,
         isolate: bool = True,
         share: Share | None = None,
+        surplus: int = 0,
     ) -> None:
         self._source = source
+        self._surplus = surplus
         self._in_turn = in_turn and source.stream is not None
         self._sequence = source.sequence
         self._shuffle = shuffle
@@ -189,8 +201,10 @@ class SequenceBatches(Batches):
             logger.info("Reading the training data again from the beginning of epoch %d, to go on there.", begun + 1)
         if self._isolate:  # in which order several threads have read, nobody knows
             for passed in range(begun, epoch):
-                for each in range(lengths.steps_of(passed)):
+                steps = lengths.steps_of(passed)
+                for each in range(steps):
                     self.get(passed, each)
+                self.read_on(passed, steps, self._surplus)
                 self.epoch_ended(passed)
             for each in range(again):
                 self.get(epoch, each)
@@ -315,6 +329,8 @@ class View(tf.keras.utils.Sequence):  # type: ignore[misc]  # TensorFlow has no 
         Whether ``on_epoch_end`` of Keras's reaches the batches; otherwise their owner says when an epoch is over.
     looks_apart : bool
         Whether Keras's first read is a look at the form of a batch, which it reads once more.
+    surplus : int
+        Batches to read past the end of an epoch that is shorter than the data.
     """
 
     def __init__(
@@ -326,6 +342,7 @@ class View(tf.keras.utils.Sequence):  # type: ignore[misc]  # TensorFlow has no 
         ahead: int = 10,
         pass_on: bool = False,
         looks_apart: bool = False,
+        surplus: int = 0,
     ) -> None:
         self._batches = batches
         self._lengths = lengths
@@ -335,6 +352,7 @@ class View(tf.keras.utils.Sequence):  # type: ignore[misc]  # TensorFlow has no 
         self._epoch = 0
         self._offset = 0
         self._looks_apart = looks_apart
+        self._surplus = surplus
         self._saved: Mapping[str, Any] | None = None
         self._last: Any = None
         self._pool: ThreadPoolExecutor | None = None
@@ -368,6 +386,8 @@ class View(tf.keras.utils.Sequence):  # type: ignore[misc]  # TensorFlow has no 
         item = self.read(number)
         if number == self.remaining - 1:
             self._last = item if self._offset else None
+            if self._surplus:
+                self._batches.read_on(self._epoch, number + self._offset + 1, self._surplus)
         return item
 
     @property

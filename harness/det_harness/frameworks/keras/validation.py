@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from det_harness.frameworks.keras.arrays import array_batches, packed
-from det_harness.frameworks.keras.data import empty_batch, queue_arguments, threads_of
+from det_harness.frameworks.keras.data import empty_batch, queue_arguments, surplus_of, threads_of
 from det_harness.frameworks.keras.epoch_lengths import EpochLengths
 from det_harness.frameworks.keras.sequences import ArrayBatches, Batches, SequenceBatches, View
 from det_harness.frameworks.keras.shares import Share
@@ -100,6 +100,8 @@ class ValidationFeed:
             self.steps = None
             self._count = lambda: share.own(steps or len(sequence)) > 0
             steps = steps and max(share.own(steps), 1)
+        else:
+            reading["surplus"] = surplus_of(queue)
         lengths = EpochLengths(steps or len(batches), follow=steps is None)
         return View(batches, lengths, **reading, pass_on=True, looks_apart=True)
 

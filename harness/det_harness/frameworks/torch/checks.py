@@ -15,11 +15,13 @@ from det_native.pytorch.wrapping import foreign_optimizer
 
 logger = logging.getLogger("det_harness")
 
+_WRAPPED_BY = {"build_model": "wrap_model", "optimizer": "wrap_optimizer", "create_lr_scheduler": "wrap_lr_scheduler"}
 _PARAMETERS = {
     "train_batch": ("batch", "epoch_idx", "batch_idx"),
     "evaluate_batch": ("batch",),
     "evaluate_full_dataset": ("data_loader",),
 }
+_BATCH_METHODS = ("train_batch", "evaluate_batch", "evaluate_full_dataset")
 
 
 def check_trial_class(trial_class: type[PyTorchTrial]) -> None:
@@ -28,9 +30,14 @@ def check_trial_class(trial_class: type[PyTorchTrial]) -> None:
     Raises
     ------
     TrialDefinitionError
-        If methods are missing or take other parameters, or both or none of the evaluation methods are there.
+        If methods are missing, belong to the old interface or take other parameters, or both or none of the
+        evaluation methods are there.
     """
     name = trial_class.__name__
+    old = _old_methods(trial_class)
+    # A class of today may well have a method of its own called build_model().
+    if old and (inspect.isabstract(trial_class) or _takes_model(trial_class)):
+        raise TrialDefinitionError(_migration(trial_class, old))
     missing = sorted(getattr(trial_class, "__abstractmethods__", ()))
     if missing:
         raise TrialDefinitionError(f"{name} lacks {', '.join(f'{one}()' for one in missing)}; define it in the class.")
@@ -67,7 +74,7 @@ def takes_batch_idx(evaluate: Any) -> bool:
     return "batch_idx" in parameters
 
 
-def check_wrapped(name: str, context: PyTorchTrialContext) -> None:
+def check_wrapped(name: str, context: PyTorchTrialContext, trial_class: type[PyTorchTrial] | None = None) -> None:
     """Refuse a trial whose models or optimizers would not be trained and saved.
 
     Raises
@@ -76,6 +83,9 @@ def check_wrapped(name: str, context: PyTorchTrialContext) -> None:
         If nothing is wrapped, or an optimizer has parameters of no wrapped model.
     """
     if not context.models:
+        old = _old_methods(trial_class) if trial_class is not None else []
+        if trial_class is not None and "build_model" in old and "optimizer" in old:
+            raise TrialDefinitionError(_migration(trial_class, old))
         raise TrialDefinitionError(f"{name}.__init__() wrapped no model: call self.context.wrap_model(model) there.")
     if not context.optimizers:
         raise TrialDefinitionError(
@@ -108,8 +118,16 @@ def check_evaluation(name: str, loader: DataLoader, trial: PyTorchTrial, metric:
 
     Parameters
     ----------
+    name : str
+        Of the user's class.
+    loader : DataLoader
+    trial : PyTorchTrial
     metric : str or None
         The searcher's, if it has to come out of the evaluation method.
+
+    Raises
+    ------
+    TrialDefinitionError
     """
     if len_of(loader) == 0:
         raise TrialDefinitionError(
@@ -192,3 +210,26 @@ def checked_by_name(owner: str, metrics: Any) -> dict[str, Any]:
 def overrides(trial_class: type[PyTorchTrial], method: str) -> bool:
     """Return whether the user's class defines a method of PyTorchTrial anew."""
     return getattr(trial_class, method) is not getattr(PyTorchTrial, method)
+
+
+def _old_methods(trial_class: type[PyTorchTrial]) -> list[str]:
+    return [method for method in _WRAPPED_BY if callable(getattr(trial_class, method, None))]
+
+
+def _takes_model(trial_class: type[PyTorchTrial]) -> bool:
+    """Return whether a method of a batch takes the model as an argument, as the old interface had it."""
+    functions = [getattr(trial_class, method) for method in _BATCH_METHODS if overrides(trial_class, method)]
+    return any("model" in inspect.signature(function).parameters for function in functions if callable(function))
+
+
+def _migration(trial_class: type[PyTorchTrial], old: list[str]) -> str:
+    return (
+        f"{trial_class.__name__} uses the interface of Determined 0.12.12 and earlier ({_listed(old)}): in "
+        f"__init__(self, context), make and keep in self what these made, and wrap it with "
+        f"{' and '.join(f'context.{_WRAPPED_BY[one]}()' for one in old)}. Methods take no model any more, and "
+        "train_batch() calls context.backward(loss), then context.step_optimizer(optimizer)."
+    )
+
+
+def _listed(methods: list[str]) -> str:
+    return ", ".join(f"{method}()" for method in methods)
