@@ -94,7 +94,7 @@ class TrialClass(Definition):
         context = PyTorchTrialContext(self.services.environment, gradients=gradients, owner=self.name)
         context.distributed.connect(self.services.communicator)
         trial = self._class(context)
-        check_wrapped(self.name, context)
+        check_wrapped(self.name, context, self._class)
         return trial, context
 
     def evaluation(self, trial: PyTorchTrial, context: PyTorchTrialContext, reduction: Reduction) -> Validation:
