@@ -203,7 +203,11 @@ def list_command(context: click.Context, /, *, output: Output) -> None:
 @click.pass_context
 def describe_command(context: click.Context, /, *, number: int, there: bool, output: Output) -> None:
     """Show a run of a notebook."""
-    run = next((run for run in _runs(context) if run.id == number and bool(run.machine) == there), None)
+    from det_native.notebook_runs.folders import list_runs
+    from det_native.schema.routes import LIST_NOTEBOOK_RUNS
+
+    runs = _ask_there(context, LIST_NOTEBOOK_RUNS) if there else list_runs(Home.default())
+    run = next((run for run in runs if run.id == number), None)
     if run is None:
         raise NotFoundError(f"Notebook run {number} does not exist{' there' if there else ''}.")
     facts = [
@@ -270,18 +274,24 @@ def _runs(context: click.Context) -> list[NotebookRun]:
 
     here = list_runs(Home.default())
     try:
-        return with_others(here, _ask_there(context, LIST_NOTEBOOK_RUNS)) if named_master(context.obj) else here
+        return (
+            with_others(here, _ask_there(context, LIST_NOTEBOOK_RUNS, start=False))
+            if named_master(context.obj)
+            else here
+        )
     except DetError as error:
         click.echo(f"Runs on the machine of {named_master(context.obj)} are not listed: {error}", err=True)
         return here
 
 
-def _ask_there(context: click.Context, route: routes.Route[None, Answer], **parts: int) -> Answer:
+def _ask_there(
+    context: click.Context, route: routes.Route[None, Answer], *, start: bool = True, **parts: int
+) -> Answer:
     from det_native.client.connect import connect, named_master
 
     if not named_master(context.obj):
         raise click.UsageError("--there needs a master that is named (-m, or DET_MASTER).")
-    return connect(context.obj, start=False).call(route, **parts)
+    return connect(context.obj, start=start).call(route, **parts)
 
 
 def _follow(context: click.Context, number: int) -> None:
