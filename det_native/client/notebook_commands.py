@@ -14,7 +14,7 @@ from det_native.errors import ArgumentError, DetError, NotFoundError
 from det_native.schema.home import Home
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from det_native.client.session import Session
     from det_native.schema import routes
@@ -26,60 +26,49 @@ Answer = TypeVar("Answer")
 _NUMBER = click.IntRange(min=1)
 
 
-def _submit_options(command: Callable[..., None]) -> Callable[..., None]:
-    options = (
-        click.argument("path", metavar="NOTEBOOK", type=click.Path(exists=True, dir_okay=False, path_type=Path)),
-        click.option("-p", "--parameter", "parameters", multiple=True, metavar="NAME=VALUE",
-                     help="Value for a name of the cell tagged `parameters`; may be repeated."),
-        click.option("--kernel", default="", metavar="NAME", help="Kernel to run it in; the notebook's by default."),
-        click.option("--place", type=click.Choice(["cluster", "local"]),
-                     help="Where its training calls train; as the cells say by default."),
-        click.option("--slots", type=_NUMBER, metavar="N", help="Slots of each trial."),
-        click.option("--test", "is_test", is_flag=True, help="One minimal loop of each training only."),
-        click.option("--limit", metavar="TIME", help='Stop it after this time: "30min", "12h"; 1w by default.'),
-        click.option("--beside", is_flag=True, help="Also save the executed notebook beside the notebook."),
-        click.option("--wait", is_flag=True, help="Show its progress until it has ended; exit with 1 if it fails."),
-        click.option("--there", is_flag=True,
-                     help="Run it on the master's machine (ssh://), to which its folder is sent."),
-        click.option("--at", metavar="TIME", help='Run it then: "22:00", "2030-01-31 03:00".'),
-        click.option("--every", metavar="SPEC", help='Run it again and again: "12h", "1d", "0 3 * * *".'),
-        click.option("--timezone", metavar="ZONE", help="In which --at and --every count, such as Europe/Zurich."),
-        click.option("--name", default="", help="Name of the schedule; the notebook's name by default."),
-        click.option("--overlap", is_flag=True, help="Run it although the run before goes on."),
-        click.pass_context,
-    )  # fmt: skip
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-def _submit(
-    context: click.Context,
-    /,
-    *,
-    path: Path,
-    wait: bool,
-    there: bool,
-    at: str | None,
-    every: str | None,
-    timezone: str | None,
-    name: str,
-    overlap: bool,
-    **options: Any,
-) -> None:
+@click.command("submit")
+@click.argument("path", metavar="NOTEBOOK", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "-p",
+    "--parameter",
+    "parameters",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Value for a name of the cell tagged `parameters`; may be repeated.",
+)
+@click.option("--kernel", default="", metavar="NAME", help="Kernel to run it in; the notebook's by default.")
+@click.option(
+    "--place",
+    type=click.Choice(["cluster", "local"]),
+    help="Where its training calls train; as the cells say by default.",
+)
+@click.option("--slots", type=_NUMBER, metavar="N", help="Slots of each trial.")
+@click.option("--test", "is_test", is_flag=True, help="One minimal loop of each training only.")
+@click.option("--limit", metavar="TIME", help='Stop it after this time: "30min", "12h"; 1w by default.')
+@click.option("--beside", is_flag=True, help="Also save the executed notebook beside the notebook.")
+@click.option("--wait", is_flag=True, help="Show its progress until it has ended; exit with 1 if it fails.")
+@click.option("--there", is_flag=True, help="Run it on the master's machine (ssh://), to which its folder is sent.")
+@click.option("--at", metavar="TIME", help='Run it then: "22:00", "2030-01-31 03:00".')
+@click.option("--every", metavar="SPEC", help='Run it again and again: "12h", "1d", "0 3 * * *".')
+@click.option("--timezone", metavar="ZONE", help="In which --at and --every count, such as Europe/Zurich.")
+@click.option("--name", default="", help="Name of the schedule; the notebook's name by default.")
+@click.option("--overlap", is_flag=True, help="Run it although the run before goes on.")
+@click.pass_context
+def submit(context: click.Context, /, *, path: Path, wait: bool, there: bool, **options: Any) -> None:
+    """Run a notebook in a fresh kernel in the background: now, at a time, or again and again."""
     from det_native.client.timing import timing_of
     from det_native.notebook_runs.start import start_run
 
+    at, every, timezone, name, overlap = (options[each] for each in ("at", "every", "timezone", "name", "overlap"))
     is_scheduled = at is not None or every is not None
     if (timezone or overlap or name) and not is_scheduled:
         raise click.UsageError("--timezone, --overlap and --name go with --at or --every.")
     if wait and is_scheduled:
         raise click.UsageError("--wait does not go with --at or --every.")
     if there:
-        given = {"at": at, "every": every, "timezone": timezone, "name": name, "overlap": overlap, **options}
         if wait or options["beside"]:
             raise click.UsageError("--wait and --beside do not go with --there: the run is on the other machine.")
-        _submit_there(context, path, given)
+        _submit_there(context, path, options)
         return
     request = _request_of(path, context.obj, options)
     if is_scheduled:
@@ -174,13 +163,6 @@ def _submit_there(context: click.Context, path: Path, options: Mapping[str, Any]
     run_there(context, context.obj, words, folder_of=path)
 
 
-@click.command("submit")
-@_submit_options
-def submit(context: click.Context, /, **options: Any) -> None:
-    """Run a notebook in a fresh kernel in the background: now, at a time, or again and again."""
-    _submit(context, **options)
-
-
 @click.group()
 def notebook() -> None:
     """Run notebooks in the background, and look after these runs."""
@@ -196,16 +178,7 @@ _THERE = click.option("--there", is_flag=True, help="Of the machine of the maste
 @click.pass_context
 def list_command(context: click.Context, /, *, output: Output) -> None:
     """Show the runs of notebooks on this machine and on that of the named master, newest first."""
-    from det_native.client.connect import named_master
-    from det_native.notebook_runs.folders import list_runs, with_others
-    from det_native.schema.routes import LIST_NOTEBOOK_RUNS
-
-    runs = list_runs(Home.default())
-    if named_master(context.obj):
-        try:
-            runs = with_others(runs, _ask_there(context, LIST_NOTEBOOK_RUNS))
-        except DetError as error:
-            click.echo(f"Runs on the machine of {named_master(context.obj)} are not listed: {error}", err=True)
+    runs = _runs(context)
     head = ("id", "machine", "notebook", "state", "cell", "experiments", "started", "schedule")
     rows = [
         (
@@ -230,15 +203,13 @@ def list_command(context: click.Context, /, *, output: Output) -> None:
 @click.pass_context
 def describe_command(context: click.Context, /, *, number: int, there: bool, output: Output) -> None:
     """Show a run of a notebook."""
-    from det_native.notebook_runs.folders import find_run
+    from det_native.notebook_runs.folders import list_runs
     from det_native.schema.routes import LIST_NOTEBOOK_RUNS
 
-    if there:
-        run = next((run for run in _ask_there(context, LIST_NOTEBOOK_RUNS) if run.id == number), None)
-        if run is None:
-            raise NotFoundError(f"Notebook run {number} does not exist on the master's machine.")
-    else:
-        run = find_run(Home.default(), number).run()
+    runs = _ask_there(context, LIST_NOTEBOOK_RUNS) if there else list_runs(Home.default())
+    run = next((run for run in runs if run.id == number), None)
+    if run is None:
+        raise NotFoundError(f"Notebook run {number} does not exist{' there' if there else ''}.")
     facts = [
         ("run", run.id),
         ("machine", run.machine or "this one"),
@@ -296,12 +267,31 @@ def _write(file: Path, content: bytes) -> None:
     click.echo(f"Wrote {file}.")
 
 
-def _ask_there(context: click.Context, route: routes.Route[None, Answer], **parts: int) -> Answer:
+def _runs(context: click.Context) -> list[NotebookRun]:
+    from det_native.client.connect import named_master
+    from det_native.notebook_runs.folders import list_runs, with_others
+    from det_native.schema.routes import LIST_NOTEBOOK_RUNS
+
+    here = list_runs(Home.default())
+    try:
+        return (
+            with_others(here, _ask_there(context, LIST_NOTEBOOK_RUNS, start=False))
+            if named_master(context.obj)
+            else here
+        )
+    except DetError as error:
+        click.echo(f"Runs on the machine of {named_master(context.obj)} are not listed: {error}", err=True)
+        return here
+
+
+def _ask_there(
+    context: click.Context, route: routes.Route[None, Answer], *, start: bool = True, **parts: int
+) -> Answer:
     from det_native.client.connect import connect, named_master
 
     if not named_master(context.obj):
         raise click.UsageError("--there needs a master that is named (-m, or DET_MASTER).")
-    return connect(context.obj, start=False).call(route, **parts)
+    return connect(context.obj, start=start).call(route, **parts)
 
 
 def _follow(context: click.Context, number: int) -> None:

@@ -46,14 +46,9 @@ def up(context: click.Context, named: str, options: Mapping[str, str], *, servic
         _serve(named, yes=yes)
         return
     if options:
-        _up_with(context, named, [text for option in options.items() for text in option if text])
+        run_there(context, named, ["up", *(text for option in options.items() for text in option if text)])
         return
     click.echo(f"The master of {connect(named).url} runs.")
-
-
-def _up_with(context: click.Context, named: str, arguments: Sequence[str]) -> None:
-    """Run ``det up`` there, as it would be run here."""
-    run_there(context, named, ["up", *arguments])
 
 
 def run_there(

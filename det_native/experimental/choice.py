@@ -14,14 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from det_native.experimental.arguments import Place
+from det_native.schema.notebook_runs import VARIABLE, RunRequest
 
 if TYPE_CHECKING:
     from det_native.notebook_runs.folders import RunFolder
-    from det_native.schema.notebook_runs import RunRequest
 
 ConfigInput = Mapping[str, Any] | str | Path | None
-
-VARIABLE = "DET_NOTEBOOK_RUN"
 
 
 @dataclass(frozen=True)

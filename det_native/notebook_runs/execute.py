@@ -23,10 +23,10 @@ from traitlets.config import Config
 
 from det_native.client.connect import named_master
 from det_native.errors import ArgumentError, DetError
-from det_native.notebook_runs.folders import STOPPED, VARIABLE, RunFolder
+from det_native.notebook_runs.folders import STOPPED, RunFolder
 from det_native.notebook_runs.keeping import keep_executed, save_beside, stop_experiments
 from det_native.notebook_runs.reading import code_cells
-from det_native.schema.notebook_runs import NotebookRun, RunRequest, State
+from det_native.schema.notebook_runs import VARIABLE, NotebookRun, RunRequest, State
 
 #: Seconds between two saves of the executed notebook while a cell runs.
 SAVE_SECONDS = 5.0

@@ -25,8 +25,6 @@ from det_native.schema.processes import is_alive, start_mark
 KEPT_RUNS = 20
 # Between a run's folder and its process.
 _BEGIN_SECONDS = 30.0
-#: Names the folder of the run to the kernel that belongs to it.
-VARIABLE = "DET_NOTEBOOK_RUN"
 #: Why a run ended that somebody has stopped.
 STOPPED = "It was stopped."
 _LOST = "Its process ended without a word: the machine was switched off, or it was killed."
@@ -95,12 +93,13 @@ class RunFolder:
             If it is not there, or cannot be read.
         """
         try:
-            run = NotebookRun.model_validate_json((self.path / "state.json").read_text(encoding="utf-8"))
+            file = self.path / "state.json"
+            run, changed = NotebookRun.model_validate_json(file.read_text(encoding="utf-8")), file.stat().st_mtime
         except (OSError, ValidationError):
             raise NotFoundError(f"Notebook run {self.path.name} does not exist in {self.path.parent}.") from None
         if not run.is_ended and not self.is_alive():
             how = {"state": "STOPPED", "error": STOPPED} if self.is_stopping else {"state": "FAILED", "error": _LOST}
-            run = run.model_copy(update={**how, "ended": self._last_change()})
+            run = run.model_copy(update={**how, "ended": changed})
         return run.model_copy(update={"experiments": self.experiment_names()})
 
     def write(self, run: NotebookRun) -> None:
@@ -150,11 +149,6 @@ class RunFolder:
                 return time.time() - (self.path / "state.json").stat().st_mtime < _BEGIN_SECONDS
         return self.process() is not None
 
-    def _last_change(self) -> float:
-        with suppress(OSError):
-            return (self.path / "state.json").stat().st_mtime
-        return time.time()
-
 
 def runs_folder(home: Home) -> Path:
     """Return the folder of all runs."""
@@ -162,20 +156,17 @@ def runs_folder(home: Home) -> Path:
 
 
 def make_folder(home: Home) -> RunFolder:
-    """Make the folder of a new run, with the next number."""
+    """Make the folder of a new run, with the next number; see :func:`starting`."""
     root = runs_folder(home)
     root.mkdir(parents=True, exist_ok=True, mode=0o700)
     number = max((folder.id for folder in _folders(home)), default=0)
     last = root / "last"
     with suppress(OSError, ValueError):  # numbers of removed runs are not given again
         number = max(number, int(last.read_text(encoding="utf-8")))
-    while True:
-        number += 1
-        folder = root / str(number)
-        with suppress(FileExistsError):
-            folder.mkdir(mode=0o700)
-            write_private(last, str(number))
-            return RunFolder(folder)
+    folder = root / str(number + 1)
+    folder.mkdir(mode=0o700)
+    write_private(last, folder.name)
+    return RunFolder(folder)
 
 
 def starting(home: Home) -> FileLock:
@@ -198,12 +189,10 @@ def find_run(home: Home, number: int) -> RunFolder:
     return folder
 
 
-def list_runs(home: Home, path: str | None = None, *, most: int | None = None) -> list[NotebookRun]:
-    """Return the runs, newest first: of one notebook only if its path is given, and at most so many."""
+def list_runs(home: Home, path: str | None = None) -> list[NotebookRun]:
+    """Return the runs, newest first: of one notebook only if its path is given."""
     runs: list[NotebookRun] = []
     for folder in sorted(_folders(home), key=lambda folder: folder.id, reverse=True):
-        if most is not None and len(runs) == most:
-            break
         with suppress(NotFoundError):
             run = folder.run()
             if path is None or run.path == path:

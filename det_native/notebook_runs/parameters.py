@@ -58,20 +58,6 @@ def typed_value(text: str) -> Any:
     return text
 
 
-def tagged_cell(notebook: Any) -> int | None:
-    """Return the place of the first cell tagged ``parameters``, None where no cell is."""
-    for place, cell in enumerate(notebook.cells):
-        if cell.cell_type == "code" and TAG in cell.metadata.get("tags", []):
-            return place
-    return None
-
-
-def parameters_of(notebook: Any) -> dict[str, str]:
-    """Return what the tagged cell assigns: the text of each value by its name."""
-    place = tagged_cell(notebook)
-    return {} if place is None else parameters_in(notebook.cells[place].source)
-
-
 def parameters_in(source: str) -> dict[str, str]:
     """Return what a cell assigns: the text of each value by its name."""
     try:
@@ -97,26 +83,25 @@ def put_parameters(notebook: Any, values: Mapping[str, Any]) -> None:
     """
     if not values:
         return
-    place = tagged_cell(notebook)
-    if place is None:
+    import nbformat
+
+    cells = [cell for cell in notebook.cells if INJECTED_TAG not in cell.metadata.get("tags", [])]
+    tagged = [cell for cell in cells if cell.cell_type == "code" and TAG in cell.metadata.get("tags", [])]
+    if not tagged:
         raise ArgumentError(
             f"The notebook has no cell tagged {TAG!r}: tag the cell that assigns {', '.join(values)} "
             "(JupyterLab: Property Inspector, Cell Tags)."
         )
-    names = parameters_of(notebook)
+    names = parameters_in(tagged[0].source)
     unknown = [name for name in values if name not in names]
     if unknown and names:
         raise ArgumentError(
             f"The cell tagged {TAG!r} assigns {', '.join(names)}, and not {', '.join(unknown)}: check the spelling."
         )
-    import nbformat
-
     text = "# Parameters\n" + "\n".join(f"{name} = {_literal(name, value)}" for name, value in values.items())
-    notebook.cells[:] = [cell for cell in notebook.cells if INJECTED_TAG not in cell.metadata.get("tags", [])]
-    place = tagged_cell(notebook)
-    assert place is not None
     cell = nbformat.v4.new_code_cell(text, metadata={"tags": [INJECTED_TAG]}, id="det-parameters")
-    notebook.cells.insert(place + 1, cell)
+    cells.insert(cells.index(tagged[0]) + 1, cell)
+    notebook.cells = cells
 
 
 def _literal(name: str, value: Any) -> str:

@@ -52,25 +52,6 @@ def code_cells(notebook: Any) -> list[int]:
     return [place for place, cell in enumerate(notebook.cells) if cell.cell_type == "code" and cell.source.strip()]
 
 
-def kernel_of(notebook: Any, wanted: str = "") -> str:
-    """Return the name of the kernelspec that runs a notebook.
-
-    Parameters
-    ----------
-    notebook : NotebookNode
-    wanted : str
-        The one to use instead of the notebook's.
-
-    Raises
-    ------
-    ArgumentError
-        If it is not installed, or does not run Python.
-    """
-    name = wanted or notebook.metadata.get("kernelspec", {}).get("name") or "python3"
-    check_kernel(name)
-    return str(name)
-
-
 def check_kernel(name: str, manager: Any = None) -> dict[str, Any]:
     """Return a kernelspec that can run a notebook that trains, as ``KernelSpec`` takes it.
 

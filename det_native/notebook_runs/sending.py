@@ -6,8 +6,8 @@ import hashlib
 import shlex
 import tarfile
 import tempfile
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from det_native.capture.files import check_size, scan_tree
 from det_native.capture.secret_files import without_secret_files
@@ -25,20 +25,11 @@ _LIST = ".det-sent"
 _MOST_NOTES = 10
 
 
-@dataclass(frozen=True)
-class Sent:
-    """A folder that was sent.
-
-    Attributes
-    ----------
-    notebook : str
-        Absolute path of the notebook there.
-    notes : list of str
-        What was left out.
-    """
+class Sent(NamedTuple):
+    """A folder that was sent: the absolute path of the notebook there, and what was left out."""
 
     notebook: str
-    notes: list[str] = field(default_factory=list)
+    notes: list[str]
 
 
 def send_folder(line: Line, notebook: Path) -> Sent:

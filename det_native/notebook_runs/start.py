@@ -15,7 +15,7 @@ from det_native.errors import ArgumentError, DiskFullError, MasterError
 from det_native.notebook_runs.folders import RunFolder, find_run, make_folder, remove_old_runs, run_of_key, starting
 from det_native.notebook_runs.keeping import stop_experiments
 from det_native.notebook_runs.parameters import put_parameters
-from det_native.notebook_runs.reading import code_cells, kernel_of, read_notebook
+from det_native.notebook_runs.reading import check_kernel, code_cells, read_notebook
 from det_native.schema.home import Home
 from det_native.schema.notebook_runs import NotebookRun, RunRequest
 from det_native.schema.processes import start_mark, wait_until_gone
@@ -43,7 +43,10 @@ def check_request(request: RunRequest) -> tuple[Any, str]:
         raise ArgumentError(f"path must be the absolute path of a notebook in a folder of this machine: {path}.")
     notebook = read_notebook(path, request.content)
     put_parameters(notebook, request.parameters)
-    return notebook, request.kernel if request.spec else kernel_of(notebook, request.kernel)
+    kernel = request.kernel or notebook.metadata.get("kernelspec", {}).get("name") or "python3"
+    if request.spec is None:
+        check_kernel(kernel)
+    return notebook, kernel
 
 
 def start_run(request: RunRequest, home: Home) -> NotebookRun:

@@ -9,6 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 #: Seconds that a run may take, unless the request says otherwise: a week.
 LIMIT_SECONDS = 7 * 86_400.0
 
+#: Names the folder of the run to the kernel that belongs to it.
+VARIABLE = "DET_NOTEBOOK_RUN"
+
 State = Literal["STARTING", "RUNNING", "COMPLETED", "FAILED", "STOPPED"]
 
 

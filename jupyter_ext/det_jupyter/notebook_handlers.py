@@ -193,7 +193,7 @@ class NotebookRunsHandler(NotebookHandler):
 
         def runs() -> list[Any]:
             wanted = str(self.notebook(path)) if path else None
-            here = list_runs(Home.default(), wanted, most=MOST_RUNS)
+            here = list_runs(Home.default(), wanted)
             return [run.model_dump(mode="json") for run in with_others(here, there)[:MOST_RUNS]]
 
         await self.tell(runs)

@@ -6,7 +6,7 @@ import nbformat
 import pytest
 
 from det_native.errors import ArgumentError
-from det_native.notebook_runs.parameters import parameters_of, parse_parameters, put_parameters
+from det_native.notebook_runs.parameters import parameters_in, parse_parameters, put_parameters
 
 
 def notebook_of(*cells: tuple[str, list[str]]) -> nbformat.NotebookNode:
@@ -48,7 +48,7 @@ def test_a_text_without_a_name_is_refused(texts: list[str]) -> None:
 
 def test_the_values_stand_in_a_cell_below_the_tagged_one_and_replace_those_of_an_earlier_run() -> None:
     notebook = notebook_of(("import torch", []), ("lr: float = 0.1\nn = m = 2", ["parameters"]), ("print(lr)", []))
-    assert parameters_of(notebook) == {"lr": "0.1", "n": "2", "m": "2"}
+    assert parameters_in(notebook.cells[1].source) == {"lr": "0.1", "n": "2", "m": "2"}
     put_parameters(notebook, {"lr": 0.5})
     put_parameters(notebook, {"lr": float("inf"), "n": [1, float("-inf"), (2,), {"a": None}]})
     sources = [cell.source for cell in notebook.cells]

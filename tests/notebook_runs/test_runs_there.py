@@ -32,7 +32,7 @@ def ended_there(machine: SshMachine, number: int) -> dict[str, object]:
     deadline = time.monotonic() + 120
     while True:
         printed = det(machine, "notebook", "describe", str(number), "--there", "--json").stdout
-        run: dict[str, object] = json.loads(printed.partition("\n")[2])
+        run: dict[str, object] = json.loads(printed[printed.index("{") :])  # below "Started a master"
         if run["state"] not in ("STARTING", "RUNNING"):
             return run
         assert time.monotonic() < deadline, run
@@ -60,6 +60,7 @@ def test_the_folder_travels_and_files_that_are_gone_here_go_there(machine: SshMa
     assert "Run 2" in det(machine, "submit", str(path), "--there").stdout
     run = ended_there(machine, 2)
     assert run["error"] == "Cell 2 of 2 raised ValueError: (False, True)", "what the run made stays"
+    assert {run["machine"] for run in json.loads(det(machine, "notebook", "list", "--json").stdout)} != {""}
     assert "Run 2 failed" in det(machine, "notebook", "stop", "2", "--there").stdout
 
 
