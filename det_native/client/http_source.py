@@ -53,12 +53,7 @@ class FoundExperiments(NamedTuple):
 
 
 class HttpSource(Source):
-    """Implements ``Source``, which says what the methods do, over the master's REST interface.
-
-    Parameters
-    ----------
-    session : Session
-    """
+    """Implements ``Source``, which says what the methods do, over the master's REST interface."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -57,31 +57,15 @@ def _facts(found: Schedule) -> list[tuple[str, object]]:
     ]
 
 
-def _changed(context: click.Context, number: int, verb: str) -> None:
-    verbs = {"cancel": routes.CANCEL_SCHEDULE, "pause": routes.PAUSE_SCHEDULE, "resume": routes.RESUME_SCHEDULE}
-    found = connect(context.obj, start=False).call(verbs[verb], schedule_id=number)
-    click.echo(f"Schedule {number} is {found.state.lower()}" + (f", next at {found.next}." if found.next else "."))
+def _add_change(verb: str, route: routes.Route[None, Schedule], text: str) -> None:
+    @schedule.command(verb, help=text)
+    @click.argument("number", metavar="ID", type=_NUMBER)
+    @click.pass_context
+    def change(context: click.Context, /, *, number: int) -> None:
+        found = connect(context.obj, start=False).call(route, schedule_id=number)
+        click.echo(f"Schedule {number} is {found.state.lower()}" + (f", next at {found.next}." if found.next else "."))
 
 
-@schedule.command("cancel")
-@click.argument("number", metavar="ID", type=_NUMBER)
-@click.pass_context
-def cancel_schedule(context: click.Context, /, *, number: int) -> None:
-    """Have a schedule begin no more runs; those that go on are not stopped."""
-    _changed(context, number, "cancel")
-
-
-@schedule.command("pause")
-@click.argument("number", metavar="ID", type=_NUMBER)
-@click.pass_context
-def pause_schedule(context: click.Context, /, *, number: int) -> None:
-    """Have a schedule begin no runs until it is resumed."""
-    _changed(context, number, "pause")
-
-
-@schedule.command("resume")
-@click.argument("number", metavar="ID", type=_NUMBER)
-@click.pass_context
-def resume_schedule(context: click.Context, /, *, number: int) -> None:
-    """Have a paused schedule begin runs again, from its next time on."""
-    _changed(context, number, "resume")
+_add_change("cancel", routes.CANCEL_SCHEDULE, "Have a schedule begin no more runs; those that go on are not stopped.")
+_add_change("pause", routes.PAUSE_SCHEDULE, "Have a schedule begin no runs until it is resumed.")
+_add_change("resume", routes.RESUME_SCHEDULE, "Have a paused schedule begin runs again, from its next time on.")
