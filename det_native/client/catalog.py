@@ -143,10 +143,11 @@ def find_experiments(
 
 def local_source_with(uuid: str) -> tuple[Source, rest.Checkpoint] | None:
     """Return a checkpoint of a run of this machine's own, with its source; None if no such run has it."""
-    for listed in _local():
-        for checkpoint in listed.source.checkpoints(experiment_id=listed.id):
+    for facts in _facts_of_runs(with_trials=False):
+        source = _source_of_run(facts)
+        for checkpoint in source.checkpoints(experiment_id=facts.shown_id):
             if checkpoint.uuid == uuid:
-                return listed.source, checkpoint
+                return source, checkpoint
     return None
 
 
@@ -201,19 +202,5 @@ def _facts_of_master(source: HttpSource, found: Sequence[rest.Experiment], *, wi
 def _key(facts: Facts, order: Order, now: datetime) -> Any:
     """Return by what an experiment is ordered among those of the master and this machine's own."""
     if order.kind in ("id", "created"):
-        return _moment(facts.experiment.created)
+        return datetime.fromisoformat(facts.experiment.created)
     return key_of(facts, order, now)
-
-
-def _local() -> list[Listed]:
-    found = []
-    for store in LocalStore.all():
-        try:
-            found.append(Listed(store.id, store.experiment(), LocalSource(store)))
-        except (OSError, ValueError, NotFoundError):  # damaged, or removed at this moment
-            continue
-    return found
-
-
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text)

@@ -35,32 +35,15 @@ def list_slots(context: click.Context, *, output: Output) -> None:
     session = connect(context.obj, start=False)
     source = HttpSource(session)
     slots = session.call(routes.GET_MASTER).slots
-    rows = [
-        {
-            "id": one.id,
-            "device": one.device,
-            "node": one.node,
-            "accelerator": one.accelerator,
-            "name": one.name,
-            "memory": one.memory,
-            "trial": one.trial_id,
-            "number": one.trial_number,
-            "experiment": one.experiment_id,
-        }
-        for one in slots
-    ]
     beside = [row for row in _rows(source) if row["slots"] == 0 and row["running"]]
+    rows = [one.model_dump(mode="json") for one in slots]
     rows += [
         {
             "id": None,
             "device": "cpu",
-            "node": "",
-            "accelerator": "",
-            "name": "",
-            "memory": None,
-            "trial": row["trial"],
-            "number": row["number"],
-            "experiment": row["experiment"],
+            "trial_id": row["trial"],
+            "trial_number": row["number"],
+            "experiment_id": row["experiment"],
         }
         for row in beside
     ]
