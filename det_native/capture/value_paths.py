@@ -33,10 +33,6 @@ class ValuePaths:
         The live values.
     reached : collection of str
         Names that the call reaches: these are looked through, with attributes and tables. Of others plain data are.
-
-    Attributes
-    ----------
-    namespace : mapping of str to object
     """
 
     def __init__(self, namespace: Mapping[str, Any], reached: Collection[str]) -> None:

@@ -141,20 +141,20 @@ def delete(context: click.Context, uuids: tuple[str, ...], *, yes: bool) -> None
         click.echo(f"Checkpoint {one.uuid} is deleted.")
 
 
-@checkpoint.command("pin")
-@click.argument("uuids", metavar="UUID...", nargs=-1, required=True)
-@click.pass_context
-def pin(context: click.Context, uuids: tuple[str, ...]) -> None:
-    """Have checkpoints stay, however many the configuration keeps."""
-    _set_pinned(context, uuids, pinned=True)
+def _add_pinning(name: str, text: str, *, pinned: bool) -> None:
+    @checkpoint.command(name, help=text)
+    @click.argument("uuids", metavar="UUID...", nargs=-1, required=True)
+    @click.pass_context
+    def change(context: click.Context, uuids: tuple[str, ...]) -> None:
+        for source, one in [_find(uuid, context.obj) for uuid in uuids]:
+            source.change_checkpoint(one.uuid, CheckpointChange(pinned=pinned))
+            click.echo(f"Checkpoint {one.uuid} is {'pinned' if pinned else 'not pinned any more'}.")
 
 
-@checkpoint.command("unpin")
-@click.argument("uuids", metavar="UUID...", nargs=-1, required=True)
-@click.pass_context
-def unpin(context: click.Context, uuids: tuple[str, ...]) -> None:
-    """Have the configuration decide again whether checkpoints stay, which may delete them."""
-    _set_pinned(context, uuids, pinned=False)
+_add_pinning("pin", "Have checkpoints stay, however many the configuration keeps.", pinned=True)
+_add_pinning(
+    "unpin", "Have the configuration decide again whether checkpoints stay, which may delete them.", pinned=False
+)
 
 
 @checkpoint.command("metadata")
@@ -179,12 +179,6 @@ def metadata(
         found = source.change_checkpoint(found.uuid, change)
     pairs = [(name, json.dumps(value)) for name, value in sorted(found.metadata.items())]
     output.table(("name", "value"), pairs, found.metadata, empty=f"Nothing was noted of checkpoint {uuid}.")
-
-
-def _set_pinned(context: click.Context, uuids: tuple[str, ...], *, pinned: bool) -> None:
-    for source, one in [_find(uuid, context.obj) for uuid in uuids]:
-        source.change_checkpoint(one.uuid, CheckpointChange(pinned=pinned))
-        click.echo(f"Checkpoint {one.uuid} is {'pinned' if pinned else 'not pinned any more'}.")
 
 
 def _find(uuid: str, master: str | None) -> tuple[Source, Checkpoint]:

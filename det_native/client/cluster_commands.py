@@ -1,4 +1,4 @@
-"""``det slot`` and ``det queue``: what the cluster has, who has it, and who waits for it."""
+"""``det slot``, ``det nodes`` and ``det queue``: what the cluster has, who has it, and who waits for it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from det_native.client.output import Output, takes_output_options
 from det_native.client.state_words import trial_word
 from det_native.errors import DetError
 from det_native.schema import routes
-from det_native.schema.rest import Experiment, SlotInfo, Trial
+from det_native.schema.launchers import LOCAL
+from det_native.schema.rest import Experiment, MasterInfo, SlotInfo, Trial
 from det_native.schema.states import ExperimentState, TrialState
 from det_native.schema.trial_names import trial_name
 
@@ -35,32 +36,15 @@ def list_slots(context: click.Context, *, output: Output) -> None:
     session = connect(context.obj, start=False)
     source = HttpSource(session)
     slots = session.call(routes.GET_MASTER).slots
-    rows = [
-        {
-            "id": one.id,
-            "device": one.device,
-            "node": one.node,
-            "accelerator": one.accelerator,
-            "name": one.name,
-            "memory": one.memory,
-            "trial": one.trial_id,
-            "number": one.trial_number,
-            "experiment": one.experiment_id,
-        }
-        for one in slots
-    ]
     beside = [row for row in _rows(source) if row["slots"] == 0 and row["running"]]
+    rows = [one.model_dump(mode="json") for one in slots]
     rows += [
         {
             "id": None,
             "device": "cpu",
-            "node": "",
-            "accelerator": "",
-            "name": "",
-            "memory": None,
-            "trial": row["trial"],
-            "number": row["number"],
-            "experiment": row["experiment"],
+            "trial_id": row["trial"],
+            "trial_number": row["number"],
+            "experiment_id": row["experiment"],
         }
         for row in beside
     ]
@@ -94,6 +78,50 @@ def list_queue(context: click.Context, *, output: Output) -> None:
     ]
     cells = [(*row[:3], row[3] or "none", *row[4:]) for row in exact]
     output.table(head, cells, rows, empty="Nothing runs, and nothing waits.", exact=exact)
+
+
+@click.command("nodes")
+@takes_output_options
+@click.pass_context
+def nodes(context: click.Context, *, output: Output) -> None:
+    """Show the machines of the cluster: their slots, who uses them, and what is wrong with one."""
+    info = connect(context.obj, start=False).call(routes.GET_MASTER)
+    if info.outage:
+        click.echo(f"Warning: {info.outage}", err=True)
+    for remark in info.remarks:
+        click.echo(f"Warning: {remark}", err=True)
+    rows = [
+        {**node.model_dump(mode="json"), "held": held, "trials": sorted(trials)}
+        for node in info.nodes
+        for held, trials in [_use(info, node.name)]
+    ]
+    cells = [
+        [
+            row["name"],
+            row["address"],
+            row["slots"],
+            max(0, row["free"] - row["held"]),
+            row["accelerator"] or row["device"],
+            ", ".join(f"{name}={value}" for name, value in sorted(row["labels"].items())),
+            ", ".join(row["trials"]),
+            row["trouble"],
+        ]
+        for row in rows
+    ]
+    empty = (
+        "The master runs on its own machine only: `det slot list` shows its slots."
+        if info.launcher == LOCAL
+        else "The cluster has no machine now."
+    )
+    output.table(
+        ("machine", "address", "slots", "free", "accelerator", "labels", "trials", "trouble"), cells, rows, empty=empty
+    )
+
+
+def _use(info: MasterInfo, node: str) -> tuple[int, set[str]]:
+    """Return how many slots of a machine trials of this master hold, and which trials that are."""
+    holders = [slot.held_by for slot in info.slots if slot.node == node and slot.held_by]
+    return len(holders), set(holders)
 
 
 def count_trials(source: HttpSource) -> tuple[int, int]:

@@ -30,7 +30,7 @@ _COMMANDS = {
     "logs": "run_commands:logs",
     "master": "master_commands:master",
     "model": "model_commands:model",
-    "nodes": "node_commands:nodes",
+    "nodes": "cluster_commands:nodes",
     "notebook": "notebook_commands:notebook",
     "notify": "notify_commands:notify",
     "open": "open_command:open_page",

@@ -100,13 +100,6 @@ def _files_in(folder: Path, around: tuple[str, ...] = ()) -> Iterator[Path]:
 def bring(session: Session, path: Path, name: str, tell: Tell) -> DataSetInfo:
     """Bring a file or folder into the store of a master, under a name.
 
-    Parameters
-    ----------
-    session : Session
-    path : Path
-    name : str
-    tell : callable
-
     Raises
     ------
     ArgumentError

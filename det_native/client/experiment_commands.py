@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -21,7 +22,6 @@ from det_native.client.output import Output, takes_output_options
 from det_native.client.run_names import EXPERIMENT
 from det_native.client.source import Source
 from det_native.client.state_words import experiment_word
-from det_native.client.users_errors import users_traceback
 from det_native.errors import DetError, ExperimentFailedError
 from det_native.schema.states import ExperimentState
 
@@ -73,7 +73,7 @@ def create(
                 config, directory, changes=changes, local=local, test=test, master_url=context.obj
             )
         except Exception as error:
-            shown = None if isinstance(error, DetError) else users_traceback(error, directory)
+            shown = None if isinstance(error, DetError) else _users_traceback(error, directory)
             if shown is None:
                 raise
             click.echo(shown, err=True)
@@ -145,3 +145,23 @@ def _end(source: Source, experiment_id: int, *, quiet: bool = False) -> int:
     if not quiet:
         click.echo(f"Experiment {experiment_id} is {experiment_word(found)}.")
     return {ExperimentState.COMPLETED: 0, ExperimentState.CANCELED: STOPPED}.get(found.state, 1)
+
+
+def _users_traceback(error: BaseException, directory: Path) -> str | None:
+    """Return an exception with its traceback, from the first line on that is in a directory.
+
+    What led there, the command itself and the import system, says nothing to its reader. None if no line of the
+    directory has a part in it.
+    """
+    inside = directory.resolve()
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [_is_in(frame.filename, inside) for frame in frames]
+    if not any(own) and not (isinstance(error, SyntaxError) and _is_in(error.filename, inside)):
+        return None
+    lines = traceback.format_list(frames[own.index(True) :]) if any(own) else []
+    head = ["Traceback (most recent call last):\n"] if lines else []
+    return "".join([*head, *lines, *traceback.format_exception_only(error)]).rstrip("\n")
+
+
+def _is_in(filename: str | None, directory: Path) -> bool:
+    return filename is not None and Path(filename).resolve().is_relative_to(directory)

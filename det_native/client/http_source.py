@@ -53,12 +53,7 @@ class FoundExperiments(NamedTuple):
 
 
 class HttpSource(Source):
-    """Implements ``Source``, which says what the methods do, over the master's REST interface.
-
-    Parameters
-    ----------
-    session : Session
-    """
+    """Implements ``Source``, which says what the methods do, over the master's REST interface."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -142,7 +137,6 @@ class HttpSource(Source):
         return self._session.call(routes.GET_TRIAL, trial_id=trial_id)
 
     def metrics(self, trial_id: int, kind: str, after_batch: int = 0) -> list[rest.MetricRow]:
-        """Return all rows of a kind after a batch, in order of batches; after 0 means all."""
         rows: list[rest.MetricRow] = []
         after: int | None = after_batch or None
         while True:
@@ -171,7 +165,6 @@ class HttpSource(Source):
         return self._session.call(routes.GET_MEDIUM_CONTENT, trial_id=medium.trial_id, medium_id=medium.id)
 
     def curves(self, experiment_id: int, trial_id: int | None = None) -> list[rest.MetricCurve]:
-        """Return the curves of an experiment or of one trial, reduced by the master."""
         if trial_id is None:
             return self._session.call(routes.GET_EXPERIMENT_CURVES, experiment_id=experiment_id)
         return self._session.call(routes.GET_CURVES, trial_id=trial_id)
@@ -182,14 +175,12 @@ class HttpSource(Source):
         return self._session.call(routes.LIST_TRIAL_CHECKPOINTS, trial_id=trial_id)
 
     def checkpoint(self, uuid: str) -> rest.Checkpoint:
-        """Return one checkpoint."""
         return self._session.call(routes.GET_CHECKPOINT, uuid=uuid)
 
     def change_checkpoint(self, uuid: str, change: CheckpointChange) -> rest.Checkpoint:
         return self._session.call(routes.CHANGE_CHECKPOINT, change, uuid=uuid)
 
     def verify_checkpoint(self, checkpoint: rest.Checkpoint) -> CheckpointVerified:
-        """Have the master read all files of a checkpoint where they lie."""
         return self._session.call(routes.VERIFY_CHECKPOINT, uuid=checkpoint.uuid, timeout=_VERIFY_SECONDS)
 
     def delete_checkpoint(self, uuid: str) -> rest.Checkpoint:
@@ -202,13 +193,6 @@ class HttpSource(Source):
         return self._session.call(routes.LIST_TRIAL_ARTIFACTS, trial_id=trial_id)
 
     def artifact_content(self, artifact: rest.Artifact, target: Path) -> None:
-        """Write the content of such a file into `target`, verified and all at once; what is there is replaced.
-
-        Raises
-        ------
-        StorageError
-            If its content was not kept, is damaged, or has changed since.
-        """
         if artifact.sha256 is None:
             raise StorageError(f"The content of {artifact.path!r} was not kept. {artifact.note}".strip())
         damaged = StorageError(f"The content of {artifact.path!r} has arrived damaged; try again.")
@@ -243,7 +227,6 @@ class HttpSource(Source):
             after = lines[-1].id
 
     def events(self, experiment_id: int, after: int = 0) -> EventStream:
-        """Return the events with an id above `after` as they happen, until the experiment has ended."""
         return EventStream(
             connect=lambda last: _EventConnection(self._session, experiment_id, last),
             has_ended=lambda: self.experiment(experiment_id).state.terminal,
@@ -285,13 +268,6 @@ class HttpSource(Source):
         return self._session.call(routes.SET_GC_POLICY, wanted, experiment_id=experiment_id)
 
     def download(self, checkpoint: rest.Checkpoint, directory: Path) -> None:
-        """Copy the checkpoint's files, verified, into an existing empty directory.
-
-        Raises
-        ------
-        CheckpointCorruptError
-            If a file is missing or not what was saved; the directory is empty then.
-        """
         try:
             for file in checkpoint.manifest.files:
                 arriving = ArrivingFile(checkpoint.uuid, file, directory)
@@ -332,11 +308,9 @@ class HttpSource(Source):
             yield Path(folder)
 
     def bundle(self, experiment_id: int) -> BundleManifest:
-        """Return the experiment's bundle."""
         return self._session.call(routes.GET_BUNDLE, bundle_id=self.experiment(experiment_id).bundle_id)
 
     def blob(self, sha256: str) -> bytes:
-        """Return the raw content of one blob."""
         return self._session.call(routes.GET_BLOB, sha256=sha256)
 
 

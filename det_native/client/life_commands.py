@@ -53,22 +53,21 @@ def _word(true: bool) -> str:
     return "yes" if true else "no"
 
 
-@click.command("archive")
-@_ID
-@takes_output_options
-@click.pass_context
-def archive(context: click.Context, experiment_id: int, *, output: Output) -> None:
-    """Have an experiment that has ended not listed any more; nothing of it is lost."""
-    change_facts(context.obj, experiment_id, output, archived=True)
+def _archiving(name: str, text: str, *, archived: bool) -> click.Command:
+    @click.command(name, help=text)
+    @_ID
+    @takes_output_options
+    @click.pass_context
+    def change(context: click.Context, experiment_id: int, *, output: Output) -> None:
+        change_facts(context.obj, experiment_id, output, archived=archived)
+
+    return change
 
 
-@click.command("unarchive")
-@_ID
-@takes_output_options
-@click.pass_context
-def unarchive(context: click.Context, experiment_id: int, *, output: Output) -> None:
-    """Have an archived experiment listed again."""
-    change_facts(context.obj, experiment_id, output, archived=False)
+archive = _archiving(
+    "archive", "Have an experiment that has ended not listed any more; nothing of it is lost.", archived=True
+)
+unarchive = _archiving("unarchive", "Have an archived experiment listed again.", archived=False)
 
 
 @click.command("rename")
@@ -86,24 +85,18 @@ def label() -> None:
     """Add labels to an experiment, or remove them."""
 
 
-@label.command("add")
-@_ID
-@click.argument("labels", metavar="LABEL...", nargs=-1, required=True)
-@takes_output_options
-@click.pass_context
-def add_label(context: click.Context, experiment_id: int, labels: tuple[str, ...], *, output: Output) -> None:
-    """Add labels; those that it has stay."""
-    change_facts(context.obj, experiment_id, output, add_labels=list(labels))
+def _add_labelling(name: str, text: str, field: str) -> None:
+    @label.command(name, help=text)
+    @_ID
+    @click.argument("labels", metavar="LABEL...", nargs=-1, required=True)
+    @takes_output_options
+    @click.pass_context
+    def change(context: click.Context, experiment_id: int, labels: tuple[str, ...], *, output: Output) -> None:
+        change_facts(context.obj, experiment_id, output, **{field: list(labels)})
 
 
-@label.command("remove")
-@_ID
-@click.argument("labels", metavar="LABEL...", nargs=-1, required=True)
-@takes_output_options
-@click.pass_context
-def remove_label(context: click.Context, experiment_id: int, labels: tuple[str, ...], *, output: Output) -> None:
-    """Remove labels, as far as it has them."""
-    change_facts(context.obj, experiment_id, output, remove_labels=list(labels))
+_add_labelling("add", "Add labels; those that it has stay.", "add_labels")
+_add_labelling("remove", "Remove labels, as far as it has them.", "remove_labels")
 
 
 @click.command("delete")

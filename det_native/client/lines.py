@@ -30,12 +30,7 @@ Opener = Callable[[float | None], socket.socket]
 
 
 class Lines:
-    """The ways of one ``requests`` session to masters.
-
-    Parameters
-    ----------
-    http : requests.Session
-    """
+    """The ways of one ``requests`` session to masters."""
 
     def __init__(self, http: requests.Session) -> None:
         self._http = http

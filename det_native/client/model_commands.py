@@ -207,22 +207,18 @@ def change(
     _show(target, output)
 
 
-@model.command("archive")
-@click.argument("name")
-@click.pass_context
-def archive(context: click.Context, name: str) -> None:
-    """Have a model take no new versions, and be listed with --all only."""
-    _model(context, name).archive()
-    click.echo(f"The model {name!r} is archived.")
+def _add_archiving(name: str, text: str, said: str) -> None:
+    @model.command(name, help=text)
+    @click.argument("name", metavar="NAME")
+    @click.pass_context
+    def change(context: click.Context, /, **given: str) -> None:
+        found = _model(context, given["name"])
+        found.archive() if name == "archive" else found.unarchive()
+        click.echo(f"The model {given['name']!r} {said}.")
 
 
-@model.command("unarchive")
-@click.argument("name")
-@click.pass_context
-def unarchive(context: click.Context, name: str) -> None:
-    """Have a model take versions again."""
-    _model(context, name).unarchive()
-    click.echo(f"The model {name!r} takes versions again.")
+_add_archiving("archive", "Have a model take no new versions, and be listed with --all only.", "is archived")
+_add_archiving("unarchive", "Have a model take versions again.", "takes versions again")
 
 
 @model.command("delete")

@@ -83,6 +83,11 @@ class _Kept(Generic[Facts]):
         """When it was changed last."""
         return str(self._read().updated)
 
+    def to_json(self) -> dict[str, Any]:
+        """Return what is known of it, of plain values only."""
+        facts: dict[str, Any] = self._read().model_dump(mode="json")
+        return facts
+
 
 class Model(_Kept[registry.Model]):
     """A named model of the registry.
@@ -213,11 +218,6 @@ class Model(_Kept[registry.Model]):
         """
         self._source.session.call(routes.DELETE_MODEL, name=self.name, versions=bool(versions))
 
-    def to_json(self) -> dict[str, Any]:
-        """Return what is known of it, of plain values only."""
-        facts: dict[str, Any] = self._read().model_dump(mode="json")
-        return facts
-
     def _read(self) -> registry.Model:
         self._known = self._source.session.call(routes.GET_MODEL, name=self.name)
         return self._known
@@ -300,11 +300,6 @@ class ModelVersion(_Kept[registry.ModelVersion]):
     def delete(self) -> None:
         """Delete the version; its checkpoint is as all others then, and its number is not given again."""
         self._source.session.call(routes.DELETE_VERSION, name=self.model_name, version=self.version)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return what is known of it, of plain values only."""
-        facts: dict[str, Any] = self._read().model_dump(mode="json")
-        return facts
 
     def _read(self) -> registry.ModelVersion:
         self._known = self._source.session.call(routes.GET_VERSION, name=self.model_name, version=self.version)

@@ -131,23 +131,11 @@ class PlainRenderer:
         return repr(handle)
 
     def figure(self, handle: object, metrics: Sequence[str] | None) -> Any:
-        """Say what draws figures.
-
-        Raises
-        ------
-        ArgumentError
-            Always.
-        """
+        """Say what draws figures."""
         raise ArgumentError("Figures are drawn by det_native.display; import it first.")
 
     def overlaid(self, handles: Sequence[object], metrics: Sequence[str] | None) -> Any:
-        """Say what draws figures.
-
-        Raises
-        ------
-        ArgumentError
-            Always.
-        """
+        """Say what draws figures."""
         return self.figure(handles, metrics)
 
     def progress(self, title: str) -> ProgressView:

@@ -44,10 +44,6 @@ _ABSENT = frozenset(
 class RecordingSource:
     """A source that records the last answer to each question; all else of it is that source's.
 
-    Parameters
-    ----------
-    source : Source
-
     Attributes
     ----------
     answers : dict of str to object

@@ -61,16 +61,15 @@ def _facts(found: Schedule) -> list[tuple[str, object]]:
     ]
 
 
-def _add(verb: str, help_text: str) -> None:
-    @schedule.command(verb, help=help_text)
+def _add_change(verb: str, route: routes.Route[None, Schedule], text: str) -> None:
+    @schedule.command(verb, help=text)
     @click.argument("number", metavar="ID", type=_NUMBER)
     @click.pass_context
     def change(context: click.Context, /, *, number: int) -> None:
-        verbs = {"cancel": routes.CANCEL_SCHEDULE, "pause": routes.PAUSE_SCHEDULE, "resume": routes.RESUME_SCHEDULE}
-        found = connect(context.obj, start=False).call(verbs[verb], schedule_id=number)
+        found = connect(context.obj, start=False).call(route, schedule_id=number)
         click.echo(f"Schedule {number} is {found.state.lower()}" + (f", next at {found.next}." if found.next else "."))
 
 
-_add("cancel", "Have a schedule begin no more runs; those that go on are not stopped.")
-_add("pause", "Have a schedule begin no runs until it is resumed.")
-_add("resume", "Have a paused schedule begin runs again, from its next time on.")
+_add_change("cancel", routes.CANCEL_SCHEDULE, "Have a schedule begin no more runs; those that go on are not stopped.")
+_add_change("pause", routes.PAUSE_SCHEDULE, "Have a schedule begin no runs until it is resumed.")
+_add_change("resume", routes.RESUME_SCHEDULE, "Have a paused schedule begin runs again, from its next time on.")

@@ -7,17 +7,17 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import requests
 from pydantic import ValidationError
+from requests.auth import AuthBase
 
 from det_native._version import PROTOCOL, __version__
 from det_native.client import silence
-from det_native.client.addresses import Route, is_loopback, normal_url, proves_itself
+from det_native.client.addresses import is_loopback, normal_url, proves_itself
 from det_native.client.causes import innermost, never_sent, refused_by_tls, root_cause
 from det_native.client.lines import Lines
-from det_native.client.secrecy import Bearer, Nobody, Secret
 from det_native.client.silence import reason_of_silence, told_if_silent
 from det_native.errors import (
     AuthenticationError,
@@ -32,6 +32,9 @@ from det_native.errors import (
 from det_native.schema import routes
 from det_native.schema.rest import ErrorBody, Health
 from det_native.schema.sockets import NotOursError
+
+if TYPE_CHECKING:
+    from det_native.client.remote.link import Route
 
 PROTOCOL_HEADER = "X-Det-Protocol"
 IDEMPOTENCY_HEADER = "Idempotency-Key"
@@ -59,6 +62,33 @@ _EASILY_MISTAKEN = ("{experiment_id}", "{trial_id}")
 Body = TypeVar("Body")
 Answer = TypeVar("Answer")
 Find = Callable[[], tuple[str, str] | None]
+
+
+class Secret(str):
+    """A token that no representation shows."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "'...'"
+
+
+class Bearer(AuthBase):
+    """Puts the token on a request; not as a header of the session, which ``requests`` lets a ``.netrc`` replace."""
+
+    def __init__(self, token: str) -> None:
+        self._token = Secret(token)
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        request.headers["Authorization"] = f"Bearer {self._token}"
+        return request
+
+
+class Nobody(AuthBase):
+    """Leaves a request as it is, where ``requests`` would look for a password in a ``.netrc``."""
+
+    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
+        return request
 
 
 class Session:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from det_native.client.catalog import source_of
@@ -18,34 +20,41 @@ def change() -> None:
     """Change how an experiment shares the slots, which of its checkpoints stay, and what is written of it."""
 
 
-@change.command("priority")
-@click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
-@click.argument("priority", metavar="N", type=click.IntRange(1, 99))
-@AS_JSON
-@click.pass_context
-def set_priority(context: click.Context, experiment_id: int, priority: int, *, as_json: bool) -> None:
-    """Have an experiment come before others: 1 to 99, lower first. Running trials of higher numbers make room."""
-    _set(context.obj, experiment_id, "priority", priority, as_json=as_json)
+def _shared(field: str, kind: click.ParamType[Any], text: str) -> None:
+    """Add a command that changes an experiment's share of the slots."""
+
+    @change.command(field.replace("_", "-"), help=text)
+    @click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
+    @click.argument("value", metavar="N", type=kind)
+    @AS_JSON
+    @click.pass_context
+    def set_share(context: click.Context, experiment_id: int, value: float, *, as_json: bool) -> None:
+        source = source_of(context.obj)
+        change_resources(source, experiment_id, **{field: value})
+        if as_json:
+            print_json(source.experiment(experiment_id))
+        else:
+            click.echo(f"Experiment {experiment_id} has {field} {value:g} now.")
 
 
-@change.command("weight")
-@click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
-@click.argument("weight", metavar="N", type=click.FloatRange(0, min_open=True))
-@AS_JSON
-@click.pass_context
-def set_weight(context: click.Context, experiment_id: int, weight: float, *, as_json: bool) -> None:
-    """Change an experiment's share of the slots, as compared with others."""
-    _set(context.obj, experiment_id, "weight", weight, as_json=as_json)
-
-
-@change.command("max-slots")
-@click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
-@click.argument("max_slots", metavar="N", type=click.IntRange(1))
-@AS_JSON
-@click.pass_context
-def set_max_slots(context: click.Context, experiment_id: int, max_slots: int, *, as_json: bool) -> None:
-    """Change how many slots an experiment may hold at once; what it holds above that is given up."""
-    _set(context.obj, experiment_id, "max_slots", max_slots, as_json=as_json)
+for _field, _kind, _text in (
+    (
+        "priority",
+        click.IntRange(1, 99),
+        "Have an experiment come before others: 1 to 99, lower first. Running trials of higher numbers make room.",
+    ),
+    (
+        "weight",
+        click.FloatRange(0, min_open=True),
+        "Change an experiment's share of the slots, as compared with others.",
+    ),
+    (
+        "max_slots",
+        click.IntRange(1),
+        "Change how many slots an experiment may hold at once; what it holds above that is given up.",
+    ),
+):
+    _shared(_field, _kind, _text)
 
 
 @change.command("gc-policy")
@@ -93,12 +102,3 @@ for _field, _what in (
     ("project", "the project, a path of folders such as vision/digits,"),
 ):
     _described(_field, _what)
-
-
-def _set(master: str | None, experiment_id: int, name: str, value: float, *, as_json: bool) -> None:
-    source = source_of(master)
-    change_resources(source, experiment_id, **{name: value})
-    if as_json:
-        print_json(source.experiment(experiment_id))
-    else:
-        click.echo(f"Experiment {experiment_id} has {name} {value:g} now.")

@@ -16,12 +16,6 @@ def travel_hint(source: Source, experiment_id: int, error: rest.UserErrorInfo) -
     """Return a line that says how a file gets to the worker which the code missed there, or why it is there already.
 
     It is empty for other errors.
-
-    Parameters
-    ----------
-    source : Source
-    experiment_id : int
-    error : UserErrorInfo
     """
     found = _PATH.search(error.message) if error.type in {"FileNotFoundError", "FileExistsError"} else None
     if found is None:

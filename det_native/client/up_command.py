@@ -5,25 +5,27 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
+import psutil
 
 from det_native.client import remote_commands
 from det_native.client.connect import check_version, connect
 from det_native.client.remote.slurm import NOTE, on_login_node
 from det_native.client.remote.target import is_ssh
-from det_native.client.running_options import lacking
 from det_native.client.service import install, plan_service, removal, require_systemd
 from det_native.client.session import Session
 from det_native.client.space_commands import set_budget
 from det_native.client.starting import ensure_master
 from det_native.errors import ArgumentError
 from det_native.schema import routes
-from det_native.schema.home import Home, read_runtime
+from det_native.schema.home import Home, RuntimeFile, read_runtime
 from det_native.schema.launchers import LAUNCHERS, LOCAL, check_ray_address, check_ray_options
 from det_native.schema.resources import SLOTS_SETTING
-from det_native.schema.rest import MasterInfo
+from det_native.schema.rest import MasterInfo, SlotInfo
 from det_native.schema.sizes import parse_size
 from det_native.schema.start_settings import DATABASE, database_url, kept_setting
 
@@ -154,7 +156,7 @@ def up(context: click.Context, /, *, service: bool, yes: bool, **options: Any) -
         return
     if asked.pop("--disk-budget", None) is not None:
         set_budget(connect(None, start=False), str(options["disk_budget"]))
-    without = lacking(asked, runtime, connect(None, start=False).call(routes.GET_MASTER))
+    without = _lacking(asked, runtime, connect(None, start=False).call(routes.GET_MASTER))
     if without:
         names = " and ".join(f"{name} {asked[name]}".strip() for name in without)
         click.echo(
@@ -198,3 +200,39 @@ def _serve(home: Home, arguments: Sequence[str], *, yes: bool) -> None:
     for sentence in install(planned, home, arguments, running=runtime is not None):
         click.echo(sentence, err=True)
     remote_commands.say_service(removal(planned), running=runtime is not None)
+
+
+def _lacking(asked: Mapping[str, str], runtime: RuntimeFile, info: MasterInfo) -> list[str]:
+    """Return those of the options, ``--port`` and the like with their values, that a running master does not have.
+
+    Its slots and launcher are compared, and where it listens; what they do not show, its certificate, by its command
+    line. An option without a value has an empty one.
+    """
+    place = urlsplit(runtime.tcp or "")
+    shown = {"--port": str(place.port or ""), "--host": place.hostname or "", "--storage": runtime.storage}
+    command = _command_of(runtime.pid)
+
+    def has(name: str, value: str) -> bool:
+        if name == "--slots" and info.launcher == LOCAL:
+            return _are_slots(value, info.slots)
+        if name == "--launcher":
+            return value == info.launcher
+        if not value:
+            return name in command
+        return value == shown.get(name) or (name, value) in pairwise(command)
+
+    return [name for name, value in asked.items() if not has(name, value)]
+
+
+def _are_slots(setting: str, slots: Sequence[SlotInfo]) -> bool:
+    match = SLOTS_SETTING.fullmatch(setting.strip().lower())
+    if match is None or int(match[2]) != len(slots):
+        return False
+    return match[1] is None or all(slot.device == match[1] for slot in slots)
+
+
+def _command_of(pid: int) -> list[str]:
+    try:
+        return psutil.Process(pid).cmdline()
+    except psutil.Error:
+        return []

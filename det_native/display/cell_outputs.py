@@ -16,13 +16,7 @@ from det_native.schema.outputs import MIME_TYPES, CellItem, CellPart, MediaKind
 
 
 class CellOutputs:
-    """Publishes it once and in order, whichever cell waits; of a search what its best trial has shown, at the end.
-
-    Parameters
-    ----------
-    source : Source
-    experiment_id : int
-    """
+    """Publishes it once and in order, whichever cell waits; of a search what its best trial has shown, at the end."""
 
     def __init__(self, source: Source, experiment_id: int) -> None:
         self._source = source

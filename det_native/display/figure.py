@@ -72,10 +72,8 @@ def draw(curves: Curves, metrics: Sequence[str] | None = None) -> CurvesFigure:
     legend = _trial_legend(panels, styles, curves.labels)
     legend_rows = -(-len(legend) // (LEGEND_COLUMNS * columns))
     height = PANEL_HEIGHT * rows + LEGEND_ROW_HEIGHT * legend_rows
-    figure = CurvesFigure(figsize=(PANEL_WIDTH * columns, height), layout="constrained", facecolor="none")
-    FigureCanvasAgg(figure)
     title = f"{curves.title} ({curves.notice})" if curves.notice else curves.title
-    figure.suptitle(plain_text(title), fontsize=10, color=INK)
+    figure = new_figure(PANEL_WIDTH * columns, height, title)
     if not panels:
         figure.text(0.5, 0.45, "no metrics yet", ha="center", color=INK)
         return figure
@@ -182,15 +180,29 @@ def _draw_panel(axis: Any, name: str, lines: Sequence[Curve], styles: Mapping[in
         (only,) = batches
         axis.set_xlim(only - 1, only + 1)  # room for its neighbours, as in the live view
     axis.xaxis.set_major_locator(MaxNLocator("auto", integer=True))
-    axis.set_facecolor("none")
-    axis.set_title(plain_text(name), fontsize=9, color=INK)
     axis.set_xlabel("batches", fontsize=8, color=INK)
+    style_panel(axis, name)
+    if not styles:
+        axis.legend(fontsize=7, frameon=False, labelcolor=INK)
+
+
+def style_panel(axis: Any, title: str) -> Any:
+    """Give a panel its title and the look of all panels; return it."""
+    axis.set_facecolor("none")
+    axis.set_title(plain_text(title), fontsize=9, color=INK)
     axis.tick_params(labelsize=8, colors=INK)
     axis.grid(visible=True, alpha=0.25)
     axis.spines[:].set_color(INK)
     axis.spines[["top", "right"]].set_visible(False)
-    if not styles:
-        axis.legend(fontsize=7, frameon=False, labelcolor=INK)
+    return axis
+
+
+def new_figure(width: float, height: float, title: str) -> CurvesFigure:
+    """Return an empty figure of a size in inches."""
+    figure = CurvesFigure(figsize=(width, height), layout="constrained", facecolor="none")
+    FigureCanvasAgg(figure)
+    figure.suptitle(plain_text(title), fontsize=10, color=INK)
+    return figure
 
 
 def plain_text(text: str) -> str:

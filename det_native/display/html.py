@@ -76,18 +76,7 @@ def experiment_html(experiment: Experiment, picture: bytes | None = None, *, not
 
 
 def trial_html(trial: Trial, picture: bytes | None = None, *, note: str = "", pictures: str = "") -> str:
-    """Return a trial as HTML.
-
-    Parameters
-    ----------
-    trial : Trial
-    picture : bytes, optional
-        PNG of its curves, embedded.
-    note : str
-        Said after the facts.
-    pictures : str
-        HTML of what was logged.
-    """
+    """Return a trial as HTML; see :func:`experiment_html`."""
     detail = trial.detail()
     heading = _heading(f"Trial {detail.shown_number}", f"of experiment {detail.experiment_id}")
     facts = trial_facts(detail, trial.metric, state=experiment_state(trial, detail))

@@ -9,12 +9,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.ticker import MaxNLocator
 
 from det_native.client.pareto import Values, compared, front
 from det_native.client.short_forms import format_value
-from det_native.display.figure import INK, OTHER_TRIALS_COLOUR, TRIAL_COLOURS, CurvesFigure, plain_text
+from det_native.display.figure import (
+    INK,
+    OTHER_TRIALS_COLOUR,
+    TRIAL_COLOURS,
+    CurvesFigure,
+    new_figure,
+    plain_text,
+    style_panel,
+)
 from det_native.display.hparams import flat_hparams
 from det_native.schema import rest
 from det_native.schema.hyperparameters import LogHyperparameter, leaves, parse_space
@@ -64,23 +71,23 @@ def draw_search(
     rows = -(-(2 + len(others) + len(shown)) // COLUMNS)
     parallel = len(shown) > 1 and len(points) > 1
     height = PANEL_HEIGHT * (rows + parallel)
-    figure = CurvesFigure(figsize=(PANEL_WIDTH * COLUMNS, height), layout="constrained", facecolor="none")
-    FigureCanvasAgg(figure)
-    figure.suptitle(plain_text(_title(experiment, trials, points, best, left_out)), fontsize=10, color=INK)
+    figure = new_figure(PANEL_WIDTH * COLUMNS, height, _title(experiment, trials, points, best, left_out))
     if best is None:
         figure.text(0.5, 0.45, f"no trial has a value of {experiment.metric or 'a metric'} yet", ha="center", color=INK)
         return figure
     grid = figure.add_gridspec(rows + parallel, COLUMNS)
     places = [grid[index // COLUMNS, index % COLUMNS] for index in range(2 + len(others) + len(shown))]
-    _draw_best_so_far(_panel(figure, places[0], "best so far"), experiment, points)
-    _draw_lengths(_panel(figure, places[1], "trials by batches trained"), trials, best.number)
+    _draw_best_so_far(style_panel(figure.add_subplot(places[0]), "best so far"), experiment, points)
+    _draw_lengths(style_panel(figure.add_subplot(places[1]), "trials by batches trained"), trials, best.number)
     logarithmic = _logarithmic(experiment)
     for place, other in zip(places[2:], others, strict=False):
-        _draw_front(_panel(figure, place, several[other][0]), several, other, values or {})
+        _draw_front(style_panel(figure.add_subplot(place), several[other][0]), several, other, values or {})
     for place, name in zip(places[2 + len(others) :], shown, strict=True):
-        _draw_values(_panel(figure, place, name), name, points, best, logarithmic=name in logarithmic)
+        _draw_values(style_panel(figure.add_subplot(place), name), name, points, best, logarithmic=name in logarithmic)
     if parallel:
-        axis = _panel(figure, grid[rows, :], f"all values, and {experiment.metric} (the best is drawn thick)")
+        axis = style_panel(
+            figure.add_subplot(grid[rows, :]), f"all values, and {experiment.metric} (the best is drawn thick)"
+        )
         _draw_parallel(axis, experiment, shown, points, best, logarithmic)
     return figure
 
@@ -132,17 +139,6 @@ def _title(
 def _logarithmic(experiment: rest.ExperimentDetail) -> set[str]:
     space = parse_space(experiment.config.get("hyperparameters") or {})
     return {".".join(path) for path, leaf in leaves(space) if isinstance(leaf, LogHyperparameter)}
-
-
-def _panel(figure: CurvesFigure, place: Any, title: str) -> Any:
-    axis = figure.add_subplot(place)
-    axis.set_facecolor("none")
-    axis.set_title(plain_text(title), fontsize=9, color=INK)
-    axis.tick_params(labelsize=8, colors=INK)
-    axis.grid(visible=True, alpha=0.25)
-    axis.spines[:].set_color(INK)
-    axis.spines[["top", "right"]].set_visible(False)
-    return axis
 
 
 def _draw_best_so_far(axis: Any, experiment: rest.ExperimentDetail, points: Sequence[_Point]) -> None:

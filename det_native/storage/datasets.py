@@ -39,12 +39,7 @@ MODE = 0o444  # what many trials read, none of them changes
 
 
 class DataStore:
-    """Files by content in a folder; threads may share it.
-
-    Parameters
-    ----------
-    folder : Path
-    """
+    """Files by content in a folder; threads may share it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -39,8 +39,8 @@ def test_it_runs_while_all_slots_are_busy(cluster: Cluster, kernel: Kernel, gate
     beside = gate.next()
     slots = json.loads(cluster.shown("slot", "list", "--json"))
     [trial] = cluster.attach(number).trials
-    assert [(slot["id"], slot["trial"]) for slot in slots if slot["id"] is None] == [(None, trial.id)]
-    assert all(slot["trial"] not in (None, trial.id) for slot in slots if slot["id"] is not None)
+    assert [(slot["id"], slot["trial_id"]) for slot in slots if slot["id"] is None] == [(None, trial.id)]
+    assert all(slot["trial_id"] not in (None, trial.id) for slot in slots if slot["id"] is not None)
     assert "none" in cluster.shown("slot", "list")
     queued = {row["trial"]: row for row in json.loads(cluster.shown("queue", "list", "--json"))}
     assert (queued[trial.id]["slots"], queued[trial.id]["held"], queued[trial.id]["state"]) == (0, [], "Running")

@@ -82,7 +82,7 @@ def test_a_directory_is_trained_and_its_results_are_fetched(det: Det, tmp_path: 
     assert "state_dict.pth was changed" in det("checkpoint", "download", best["uuid"], "-o", "fetched", code=1)
     assert det("queue", "list") == "Nothing runs, and nothing waits.\n"
     slots = data_of(det("slot", "list", "--json"))
-    assert [(slot["device"], slot["trial"]) for slot in slots] == [("cpu", None), ("cpu", None)]
+    assert [(slot["device"], slot["trial_id"]) for slot in slots] == [("cpu", None), ("cpu", None)]
 
     code = tmp_path / "mnist/data.py"
     code.write_text(f"{code.read_text()}# changed\n")

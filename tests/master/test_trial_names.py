@@ -101,7 +101,7 @@ def test_a_trial_that_is_not_there_is_one_sentence(master: Master, name: str, sa
 def test_slots_queue_status_and_checkpoints_tell_it(master: Master) -> None:
     assert [line.split()[-1] for line in det(master, "slot", "list").output.splitlines()] == ["trial", "2.1", "2.2"]
     [slot, _] = json.loads(det(master, "slot", "list", "--json").output)
-    assert (slot["trial"], slot["number"], slot["experiment"]) == (2, 1, 2)
+    assert (slot["trial_id"], slot["trial_number"], slot["experiment_id"]) == (2, 1, 2)
     assert "  trial 2.1 " in det(master, "status").output
     queued = rows_of(det(master, "queue", "list", "--csv").output)
     assert [(row["trial"], row["experiment"], row["state"]) for row in queued] == [

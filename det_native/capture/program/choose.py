@@ -42,8 +42,6 @@ def choose(
     present: Collection[str],
     modules: Collection[str] = (),
     declared: Collection[str] = (),
-    seconds: float = SECONDS,
-    room: int = ROOM,
 ) -> Plan:
     """Return what runs again, what travels and what stays behind.
 
@@ -59,13 +57,9 @@ def choose(
         Those of them that are modules, or classes of libraries.
     declared : collection of str
         Names that the user has sent by value.
-    seconds : float
-        What runs again unasked takes no longer than this, together.
-    room : int
-        Bytes of values that the user has not named.
     """
     while True:  # without those that nothing needs, others are quick enough
-        plan = _Choice(runs, travel, present, modules, declared, room, quick(runs, seconds)).plan()
+        plan = _Choice(runs, travel, present, modules, declared, quick(runs, SECONDS)).plan()
         idle = _unneeded(runs, plan)
         if not idle:
             return plan
@@ -124,7 +118,6 @@ class _Choice:
     present: Collection[str]
     modules: Collection[str]
     declared: Collection[str]
-    room: int
     quick: frozenset[int]
     forced: dict[int, Refusal | None] = field(default_factory=dict)
     carried: dict[tuple[int, str], int | None] = field(default_factory=dict)
@@ -327,7 +320,7 @@ class _Choice:
                     return Travel(refused=f"shares a model with `{also.name}`, which cannot travel")
         if need.name not in self.declared:
             names = {name for _, name in self.carried} | {need.name}
-            if sum(self.travel(name).size for name in names if name not in self.declared) > self.room:
+            if sum(self.travel(name).size for name in names if name not in self.declared) > ROOM:
                 return Travel(travel.size, TOO_MUCH)
         return travel
 
