@@ -13,6 +13,7 @@ from sqlalchemy.exc import OperationalError
 from det_native.errors import DetError
 from det_native.master.flow.context import Context
 from det_native.master.flow.places_of_checkpoints import storage_of
+from det_native.master.flow.take_in import waiting
 from det_native.master.store import bundles, checkpoints, experiments, protection, runs, trials
 from det_native.master.store.database import Transaction, is_disk_full
 from det_native.schema import rest
@@ -209,11 +210,12 @@ def clear_old_runs(context: Context) -> None:
     root = context.places.run("x").parent
     if not root.is_dir():
         return
+    unknown = {folder.name for folder in waiting(context)}
     newest_first = sorted((path.name for path in root.iterdir() if _is_run(path.name)), reverse=True)
     with context.database.read() as connection:
         alive = {run.run_id for run in runs.alive(connection)}
     for run_id in newest_first[KEPT_RUNS:]:
-        if run_id in alive or (root / ".publishing" / f"{run_id}.json").exists():
+        if run_id in alive | unknown or (root / ".publishing" / f"{run_id}.json").exists():
             continue
         try:
             for path in (root / run_id).iterdir():
