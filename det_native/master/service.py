@@ -39,13 +39,14 @@ from det_native.master.flow.known import KnownBundles
 from det_native.master.flow.left_files import LeftFiles
 from det_native.master.flow.messages import Messages, text_of
 from det_native.master.flow.notebook_runs import KeptNotebooks, NotebookRuns
+from det_native.master.flow.old_local_runs import take_over
 from det_native.master.flow.places import Places
 from det_native.master.flow.runs import Runs
 from det_native.master.flow.schedules import Schedules
 from det_native.master.flow.scheduling import Scheduling
 from det_native.master.flow.slots import Slots
 from det_native.master.flow.stores import absent, learn_blobs, open_blobs, open_data
-from det_native.master.flow.take_in import TakeIn, bring_home
+from det_native.master.flow.take_in import TakeIn, bring_home, show_events
 from det_native.master.flow.thread import DecisionThread, Waiter
 from det_native.master.flow.unneeded_blobs import BlobGuard
 from det_native.master.hourly_backups import HourlyBackups
@@ -472,7 +473,7 @@ class Service:
                 with self.database.read() as connection:
                     self._bundles.kind_of(connection, asked.bundle_id)
             recorded, _ = record(self._context, owner, asked)
-        self._thread.post(partial(self._runs.take_in, asked.run_id))
+        self._thread.post(partial(self._take_in_run, asked.run_id, recorded))
         return recorded
 
     def kill_experiment(self, owner: str, experiment_id: int) -> Future[rest.Experiment]:
@@ -634,6 +635,7 @@ class Service:
 
     def _take_in(self) -> None:
         with self.deletions.storing:
+            take_over(self._context, OWNER)
             self.take_in.look()
 
     def _summarise_earlier(self) -> None:
@@ -704,6 +706,10 @@ class Service:
         else:
             self._end_if_broken(experiment_id)
         self._unscheduled = True
+
+    def _take_in_run(self, run_id: str, recorded: KernelRunRecorded) -> None:
+        self._runs.take_in(run_id)
+        show_events(self._context, run_id, recorded)
 
     def _end_taken_in(self, run_id: str, heard: float) -> None:
         """Decide what has become of a run that was over before it was recorded."""
@@ -788,7 +794,9 @@ class Service:
         if expected and ending is not None:  # before its working directory is cleared
             self.files_left.look_at(ending.run_id, ending.trial_id, ending.ranks)
         if run is not None:
-            self.collector.submit(bring_home, self._context, run.run_id)
+            if run.kernel is not None:
+                recorded = KernelRunRecorded(experiment_id=run.experiment_id, trial_id=run.trial_id)
+                self.collector.submit(bring_home, self._context, run.run_id, recorded)
             self.collector.submit(collection.clear_work, self._context, run.run_id, run.experiment_id)
             self.collector.submit(collection.clear_old_runs, self._context)
 

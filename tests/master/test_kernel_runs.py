@@ -50,6 +50,10 @@ def test_a_training_in_a_kernel_is_an_experiment_of_one_trial_that_holds_no_slot
     assert not worker.start().stop
     worker.train(1, 400)
     (Path(asked.directory) / "output.log").write_text("epoch 1\nepoch 2\n")
+    (Path(asked.directory) / "tensorboard").mkdir()
+    (Path(asked.directory) / "tensorboard" / "events").write_text("of batch 1")
+    events = home_of(master) / "tensorboard" / str(worker.experiment_id) / str(worker.trial_id) / "events"
+    master.until("/master", lambda _: events.exists())
     uuid = worker.checkpoint(400)
     worker.validate(400, loss=0.25)
     trial = master.get(f"/trials/{worker.trial_id}")
@@ -65,6 +69,8 @@ def test_a_training_in_a_kernel_is_an_experiment_of_one_trial_that_holds_no_slot
     files = master.client.get(f"/api/v1/checkpoints/{uuid}/files/weights")
     assert files.text == "weights after 400"
     assert not master.world.jobs
+    master.until("/master", lambda _: not (Path(asked.directory) / "tensorboard").exists() and events.exists())
+    assert (events.read_text(), events.parent.is_symlink()) == ("of batch 1", False)
 
 
 @pytest.mark.parametrize("how", ["stop", "kill"])
