@@ -20,7 +20,7 @@ from typing import TypeVar
 from sqlalchemy.exc import OperationalError
 
 from det_native._version import PROTOCOL, __version__
-from det_native.errors import MasterError, RequestError
+from det_native.errors import FencedError, MasterError, RequestError
 from det_native.master.blobs_missing import MissingBlobsError
 from det_native.master.events.broker import Broker
 from det_native.master.flow import collection, life
@@ -30,11 +30,11 @@ from det_native.master.flow.checks import Checks
 from det_native.master.flow.cleaning import Cleaner
 from det_native.master.flow.collector import Collector
 from det_native.master.flow.context import Context, tell_experiment, tell_trial
-from det_native.master.flow.creation import Forked, Idempotency, create
+from det_native.master.flow.creation import Forked, Idempotency, check_protocol, create
 from det_native.master.flow.deletion import Deletions
 from det_native.master.flow.experiments import Experiments
 from det_native.master.flow.jobs import usable_here, worker_kind
-from det_native.master.flow.kernel_runs import record
+from det_native.master.flow.kernel_runs import record, revive
 from det_native.master.flow.known import KnownBundles
 from det_native.master.flow.left_files import LeftFiles
 from det_native.master.flow.messages import Messages, text_of
@@ -237,6 +237,7 @@ class Service:
         self.collector.submit(data_flow.drop_left, self.database, self.data)
         self.collector.submit(self.deletions.finish_all)
         self.collector.submit(self._summarise_earlier)
+        self.collector.submit(take_over, self._context, OWNER)
         if self._backups is not None:
             self._backups.start()
         self.space.start()
@@ -468,6 +469,7 @@ class Service:
 
     def record_kernel_run(self, owner: str, asked: KernelRun) -> KernelRunRecorded:
         """Record a run that has begun in a process of the user's; see :func:`flow.kernel_runs.record`."""
+        check_protocol(asked.protocol)
         with self.deletions.storing:
             if asked.bundle_id is not None:
                 with self.database.read() as connection:
@@ -551,10 +553,8 @@ class Service:
         telling = any(not isinstance(report, rest.SystemReport) for report in batch.reports)
         self._runs.watches.heard(run_id, reports=telling, counter=batch.progress)
         if not batch.reports and batch.waiting is None:
-            with self.database.read() as connection:
-                accepted = reports.standing(connection, run_id)
-            return self._answer(accepted)
-        accepted = self._accept(run_id, batch)
+            return self._answer(self._revived(run_id, partial(self._standing, run_id)))
+        accepted = self._revived(run_id, partial(self._accept, run_id, batch))
         with self._touched_lock:
             self._touched.add((run_id, any(isinstance(report, rest.MetricsReport) for report in batch.reports)))
             if any(isinstance(report, rest.CheckpointReport) for report in batch.reports):
@@ -564,6 +564,22 @@ class Service:
         if accepted.decisive:
             self._thread.post(partial(self._runs.said_exit, run_id))
         return self._answer(accepted)
+
+    def _standing(self, run_id: str) -> reports.Accepted:
+        with self.database.read() as connection:
+            return reports.standing(connection, run_id)
+
+    def _revived(self, run_id: str, take: Callable[[], reports.Accepted]) -> reports.Accepted:
+        """Take reports; those of a run that had counted as ended, since nothing was heard of it, have it go on."""
+        try:
+            accepted = take()
+            if not accepted.stop or not revive(self._context, run_id):
+                return accepted
+        except FencedError:
+            if not revive(self._context, run_id):
+                raise
+        self._thread.post(partial(self._runs.take_in, run_id))
+        return take()
 
     def _answer(self, accepted: reports.Accepted) -> rest.ReportsAccepted:
         interval = len(self._runs.active) / REPORTS_PER_SECOND
@@ -635,7 +651,6 @@ class Service:
 
     def _take_in(self) -> None:
         with self.deletions.storing:
-            take_over(self._context, OWNER)
             self.take_in.look()
 
     def _summarise_earlier(self) -> None:

@@ -146,6 +146,16 @@ def test_a_process_of_another_machine_counts_as_ended_once_nothing_was_heard_of_
     monkeypatch.setattr(kernels, "SILENT_SECONDS", 0.0)
     message = master.until_state(worker.experiment_id, "CANCELED")["error"]["message"]
     assert message == "nothing was heard of it for 0 s, and it counts as ended, after batch 30."
+    monkeypatch.undo()
+    # The laptop wakes up, and its training goes on as if nothing had been.
+    assert worker.post().json()["stop"] is False
+    assert not worker.train(31, 40).stop
+    going_on = master.get(f"/experiments/{worker.experiment_id}")
+    assert (going_on["state"], going_on["error"], going_on["ended"]) == ("ACTIVE", None, None)
+    worker.exit(batch=40)
+    master.until_state(worker.experiment_id, "COMPLETED")
+    trial = master.get(f"/trials/{worker.trial_id}")
+    assert (trial["state"], trial["batches"], trial["error"]) == ("COMPLETED", 40, None)
 
 
 def test_a_run_that_has_left_its_exit_report_on_the_disk_is_over_though_its_process_lives(
