@@ -220,9 +220,9 @@ def test_what_cannot_be_recorded_is_refused(master: Master) -> None:
     search = {"searcher": {"name": "random", "max_trials": 2}}
     for asked, what in (
         (kernel_run(home, here, search), "a kernel trains a single trial"),
-        (kernel_run(home, here, started="yesterday"), "is no time"),
+        (kernel_run(home, here, started="yesterday"), "is not a time"),
         (kernel_run(home, here, directory="/etc"), "is not the folder of run"),
-        (kernel_run(home, here).model_copy(update={"run_id": "../../x"}), "is no ULID"),
+        (kernel_run(home, here).model_copy(update={"run_id": "../../x"}), "is not a ULID"),
     ):
         refused = record(master, asked)
         assert (refused.status_code, what in refused.json()["error"]) == (400, True), refused.text

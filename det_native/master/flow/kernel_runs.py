@@ -51,7 +51,7 @@ def record(context: Context, owner: str, asked: KernelRun) -> tuple[KernelRunRec
         If a worker's run has the same id.
     """
     if not re.fullmatch(PATTERNS["run_id"], asked.run_id):
-        raise ArgumentError(f"run_id: {asked.run_id!r} is no ULID.")
+        raise ArgumentError(f"run_id: {asked.run_id!r} is not a ULID.")
     if re.split(r"[\\/]", asked.directory)[-1] != asked.run_id:  # files of other folders are not read
         raise ArgumentError(f"directory: {asked.directory!r} is not the folder of run {asked.run_id}.")
     config = readable(asked.config, asked.framework).with_some_seed()
@@ -155,5 +155,5 @@ def _moment(text: str) -> str:
     try:
         moment = datetime.fromisoformat(text).astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise ArgumentError(f"started: {text!r} is no time.") from error
+        raise ArgumentError(f"started: {text!r} is not a time.") from error
     return min(moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"), now())

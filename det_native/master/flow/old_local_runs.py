@@ -31,7 +31,7 @@ from sqlalchemy.exc import IntegrityError
 
 from det_native.errors import DetError
 from det_native.master.flow.context import Context, tell_experiment
-from det_native.master.flow.kernel_runs import KERNEL
+from det_native.master.flow.decide_kernel import STOPPED, who_ended
 from det_native.master.flow.stores import absent
 from det_native.master.store import artifacts, bundles, epochs, experiments, reports, runs, secrets, system, trials
 from det_native.master.store import tables as table
@@ -63,12 +63,14 @@ def take_over(context: Context, owner: str) -> None:
         try:
             if _goes_on(folder):
                 continue
-            _Old(context, owner, folder).take_over()
+            if (folder / "experiment.json").is_file():
+                _Old(context, owner, folder).take_over()
+            gone = folder.rename(folder.with_name(f".removed-{folder.name}"))
         except (DetError, OSError, ValueError, KeyError, TypeError, IntegrityError) as error:
             what = " ".join(str(error).split())[:300]
             logger.error("The run local-%s cannot be taken over, and stays in %s: %s", folder.name, folder, what)
             continue
-        shutil.rmtree(folder)
+        shutil.rmtree(gone, ignore_errors=True)
     if root.is_dir() and not any(each.name.isdigit() for each in _children(root)):
         shutil.rmtree(root)
 
@@ -186,16 +188,8 @@ class _Old:
             warm_start=trial.warm_start,
             started=trial.started or trial.created,
         )
-        handle = {KERNEL: self._process or {"pid": 0, "start": ""}, "directory": str(self._context.places.run(run_id))}
-        runs.create(
-            transaction,
-            trial_id,
-            run_id,
-            token_hash="",
-            slots=[],
-            handle=handle,
-            created=trial.started or trial.created,
-        )
+        begun = trial.started or trial.created
+        runs.create(transaction, trial_id, run_id, token_hash="", slots=[], created=begun)
         for report in _reports(kept):
             reports.accept(transaction, run_id, rest.ReportBatch(reports=[report]))
         for row in kept.epochs.values():
@@ -223,22 +217,17 @@ class _Old:
         for where, rows in ((table.media, logged), (table.logs, lines), (table.checkpoints, found)):
             if rows:
                 connection.execute(insert(where), rows)
-        artifacts.add(
-            transaction, trial_id, 1, [self._written(file) for file in _json(folder / "artifacts.json") or ()]
-        )
-        state = trial.state if trial.state.terminal else TrialState.CANCELED
+        written = [self._written(file) for file in _json(folder / "artifacts.json") or ()]
+        artifacts.add(transaction, trial_id, 1, written)
+        names = {"restarts", "best_at", "error", "notice", "warning"}
+        if trial.state.terminal:
+            names |= {"state", "best_validation"}
+        same = {"state": TrialState.CANCELED, "stages": trial.stages or None, **trial.model_dump(include=names)}
+        same["error"] = trial.error and trial.error.model_dump(mode="json")
+        trials.update_row(transaction, trial_id, **same, ended=trial.ended or self._heard)
         batches = max(trial.batches, *(max(rows, default=0) for rows in kept.rows.values()))
-        same = trial.model_dump(mode="json", include={"restarts", "best_at", "error", "notice", "warning"})
-        value = trial.best_validation if trial.state.terminal else self._best(kept, trial.best_validation)
-        same |= {"best_validation": value, "stages": trial.stages or None, "target_batches": trial.target_batches}
-        trials.update_row(transaction, trial_id, **same, state=state, ended=trial.ended or self._heard)
         runs.update_row(transaction, run_id, state=RunState.ENDED, ended=trial.ended or self._heard, batches=batches)
         connection.execute(table.batch_times.delete().where(table.batch_times.c.trial_id == trial_id))
-
-    def _best(self, kept: _Kept, known: float | None) -> float | None:
-        values = [row.get(self._detail.metric) for row in kept.rows[MetricKind.VALIDATION].values()]
-        numbers = [value for value in values if isinstance(value, int | float)]
-        return (min if self._detail.smaller_is_better else max)(numbers, default=known)
 
     def _written(self, file: dict[str, Any]) -> WrittenFile:
         """Return a file that lies where the code has put it; its content is kept, if it is what was written."""
@@ -255,34 +244,19 @@ class _Old:
         return WrittenFile(path=artifact.path, sha256=sha256, size=artifact.size, batch=artifact.batch, note=note)
 
     def _end(self, transaction: Transaction, experiment_id: int) -> None:
-        detail, connection = self._detail, transaction.connection
-        best = trials.best_and_newest(connection, experiments.get(connection, experiment_id), 1)
-        value = trials.get(connection, best[0]).best_validation if best else None
-        same = detail.model_dump(mode="json", include={"progress", "error", "validates", "notes", "archived"})
-        if not detail.state.terminal:
-            same["error"] = rest.UserErrorInfo(type="Stopped", message=self._why(), traceback="").model_dump(
-                mode="json"
-            )
-        changes = {
-            "state": detail.state if detail.state.terminal else ExperimentState.CANCELED,
-            "ended": detail.ended or self._heard,
-            "best_validation": detail.best_validation if detail.state.terminal else value,
-            "best_trial": best[0] if best else None,
-            "kept_at": self._context.places.checkpoints,
-            "collected": detail.state.terminal,
-        }
-        mine = table.experiments.c.id == experiment_id
-        connection.execute(update(table.experiments).where(mine).values(**same, **changes))
-
-    def _why(self) -> str:
-        if self._process is None:
-            who = "its process ended in the middle of it"
-        elif self._process.get("in_kernel"):
-            who = "its kernel was restarted or ended in the middle of it"
+        detail, names = self._detail, {"progress", "validates", "notes", "archived"}
+        error = detail.error
+        if detail.state.terminal:
+            names |= {"state", "best_validation"}
         else:
-            who = f"its process ({self._process.get('pid')}) ended in the middle of it"
-        last = self._trials[-1:]
-        return f"{who}{''.join(f', after batch {one.batches} of {one.target_batches}' for one in last)}."
+            last = "".join(f", after batch {one.batches} of {one.target_batches}" for one in self._trials[-1:])
+            who = who_ended(KernelProcess.model_validate(self._process or {"pid": 0, "start": "", "in_kernel": True}))
+            error = rest.UserErrorInfo(type=STOPPED, message=f"{who}{last}.", traceback="")
+        same = {"state": ExperimentState.CANCELED, **detail.model_dump(include=names)}
+        same |= {"error": error and error.model_dump(mode="json"), "ended": detail.ended or self._heard}
+        same |= {"kept_at": self._context.places.checkpoints, "collected": detail.state.terminal}
+        mine = table.experiments.c.id == experiment_id
+        transaction.connection.execute(update(table.experiments).where(mine).values(**same))
 
     def _move(self, trial: rest.Trial, run: runs.Run) -> None:
         """Bring checkpoints and event files to those of all others."""

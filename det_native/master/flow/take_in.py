@@ -115,7 +115,7 @@ class TakeIn:
 
     def _look_at(self, folder: Path) -> None:
         if not re.fullmatch(PATTERNS["run_id"], folder.name):
-            raise StorageError(f"{folder.name} is no id of a run.")
+            raise StorageError(f"{folder.name} is not an id of a run.")
         asked = KernelRun.model_validate_json((folder / REQUEST_NAME).read_bytes())
         heard = _last_written(folder)
         if not _is_over(asked, folder, heard):
