@@ -14,7 +14,7 @@ from det_native.schema.exit_report import EXIT_NAME
 from det_native.schema.kernel_runs import KernelProcess
 from det_native.schema.processes import is_alive, is_near, is_stopped
 
-#: A process of another machine of which nothing was heard for so long is gone; one that sleeps may come back before.
+#: A process of another machine of which nothing was heard for so long counts as ended, until it is heard of again.
 SILENT_SECONDS = 15 * 60.0
 # One that has left its exit report on the disk, and lives, has given up to send it after this time.
 UNSENT_SECONDS = 10.0
@@ -31,7 +31,7 @@ class _Run:
 class Kernels:
     """The runs in processes of the user's, with those verbs of a launcher that need no power over them.
 
-    Used by the decision thread only, but for :meth:`folder_of`.
+    Used by the decision thread only, but for :meth:`folder_of` and :meth:`move`.
     """
 
     def __init__(self) -> None:
@@ -52,6 +52,10 @@ class Kernels:
         """Return the folder of a run, which may be on another machine; None of a run that is none of these."""
         run = self._runs.get(run_id)
         return None if run is None else run.folder
+
+    def move(self, run_id: str, folder: Path) -> None:
+        """The folder of a run that is over has moved."""
+        self._runs[run_id].folder = folder
 
     def has_ended(self, run_id: str) -> None:
         """The run has sent its exit report: it is over, though its process lives on."""
@@ -91,7 +95,7 @@ class Kernels:
 def _end_of(run_id: str, run: _Run, silent: float) -> Exit | None:
     """Return how a run has ended; None if it goes on."""
     if run.said or (silent > UNSENT_SECONDS and (run.folder / EXIT_NAME).is_file()):
-        return Exit(run_id, None, "it has said so")
+        return Exit(run_id, None, "its exit report is here")
     if run.near:
         alive = is_alive(run.process.pid, run.process.start)
         return None if alive else Exit(run_id, None, "its process is gone")
