@@ -16,11 +16,11 @@ class ExperimentLife:
     """The part of ``Experiment`` that is about the experiment as a whole."""
 
     _source: Source
-    _number: int | str | Callable[[], int]
+    _number: int | Callable[[], int]
     _ended: rest.ExperimentDetail | None
 
     @property
-    def _id(self) -> int | str:
+    def _id(self) -> int:
         if callable(self._number):
             self._number = self._number()
         return self._number
