@@ -20,7 +20,7 @@ import det_native as det  # noqa: E402
 from det_native.errors import TrialDefinitionError  # noqa: E402
 from det_native.schema.states import ExperimentState  # noqa: E402
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("recorded")]
 
 
 def first(count: int, batches: Any) -> Iterator[Any]:
