@@ -18,7 +18,7 @@ import det_native as det  # noqa: E402
 from det_native.errors import ArgumentError, ConfigurationError, UnsupportedFeatureError  # noqa: E402
 from det_native.schema.states import ExperimentState  # noqa: E402
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("recorded")]
 
 X = np.linspace(-1, 1, 50, dtype="float32").reshape(-1, 1)
 Y = 2 * X + 1

@@ -191,7 +191,7 @@ def test_an_exception_around_the_loop_is_an_error(fail: Any) -> None:
     with pytest.raises(OSError, match="in "):
         fail(Line())
     gc.collect()
-    assert det.attach("local-1").state is ExperimentState.ERROR
+    assert det.last_experiment().state is ExperimentState.ERROR
 
 
 @pytest.mark.long
