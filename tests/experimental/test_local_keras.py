@@ -210,7 +210,6 @@ def test_a_configuration_that_speaks_wins_with_a_warning() -> None:
 def test_minimal_loop(arguments: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     context = det.experimental.keras.init(None, **arguments)
     make_model(context).fit(X, Y, batch_size=20, validation_data=(X, Y), epochs=9)
-    assert [row["batch"] for row in context.experiment.trials[0].metrics()] == [1]
     said = capsys.readouterr()
     assert ("local=True, test=True" in said.out) == ("mode" in arguments)
     assert "trained on one batch" in said.out
