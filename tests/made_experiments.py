@@ -125,7 +125,7 @@ class MadeSource(Source):
         return [checkpoint for trial in trials for checkpoint in self._checkpoints.get(trial, [])]
 
     def artifacts(self, trial_id: int) -> list[rest.Artifact]:
-        return self.written
+        return [file for file in self.written if file.trial_id == trial_id]
 
     def logs(self, trial_id: int, after: int = 0) -> list[rest.LogLine]:
         return [line for line in self.lines if line.trial_id == trial_id and line.id > after]
