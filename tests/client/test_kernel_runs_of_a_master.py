@@ -38,7 +38,7 @@ def test_it_is_listed_described_and_stopped_with_all_others(worker: KernelWorker
     number = worker.experiment_id
     [found] = det.experiments()
     assert (found.id, found.state, found.detail().in_kernel) == (number, ExperimentState.ACTIVE, True)
-    assert "trains in      a kernel" in run("describe", number)
+    assert "trains in   a kernel\n" in run("describe", number)
     assert "kernel" in run("pause", number)
     assert det.attach(number).state is ExperimentState.ACTIVE
     said = run("stop", number)
@@ -49,7 +49,7 @@ def test_it_is_listed_described_and_stopped_with_all_others(worker: KernelWorker
 def test_what_needs_its_program_says_why_there_is_none(worker: KernelWorker) -> None:
     worker.exit(batch=100)
     for asked in (det.attach(worker.experiment_id).fork, det.attach(worker.experiment_id).move):
-        with pytest.raises(DetError, match=r"Cell \[2\] was changed\."):
+        with pytest.raises(DetError, match=r"Cell \[2\] was changed"):
             asked()
 
 
