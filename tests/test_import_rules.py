@@ -65,6 +65,7 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.schema",
     },
     "det_native.local": {"det_native.schema"},
+    "det_native.kernel_runs": {"det_native.client", "det_native.schema"},
     "det_native.heap": set(),
     "det_native.search": {"det_native.schema"},
     "det_native.client": {
@@ -109,7 +110,7 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.display",
         "det_native.heap",
         "det_native.home",
-        "det_native.local",
+        "det_native.kernel_runs",
         "det_native.process",
         "det_native.schema",
         "det_native.search",
@@ -161,6 +162,7 @@ ALLOWED_IN_CALLS: dict[str, set[str]] = {
         "det_native.keras",
         "det_native.estimator",
         "det_native.notebook_runs.folders",
+        "det_native.storage",
     },
     # A schedule begins runs; what runs them is another process.
     "det_native.master": {"det_native.notebook_runs.folders", "det_native.notebook_runs.start"},
@@ -173,6 +175,7 @@ ALLOWED_IN_CALLS: dict[str, set[str]] = {
         "det_native.experimental.moving",
     },
     "det_native.home": {"det_harness.trial.heap_file"},
+    "det_native.kernel_runs": {"det_native.storage"},
     "det_native.local": {"det_harness.local.bundle"},
     "det_native.compat": {"det_native", "det_native.keras.old_arguments"},
     "det_native.capture": {"det_native", "det_native.client.home"},

@@ -12,7 +12,7 @@ from det_native.schema import rest
 _PATH = re.compile(r"(?:No such file or directory|File exists): '([^']+)'")
 
 
-def travel_hint(source: Source, experiment_id: int | str, error: rest.UserErrorInfo) -> str:
+def travel_hint(source: Source, experiment_id: int, error: rest.UserErrorInfo) -> str:
     """Return a line that says how a file gets to the worker which the code missed there, or why it is there already.
 
     It is empty for other errors.
@@ -20,7 +20,7 @@ def travel_hint(source: Source, experiment_id: int | str, error: rest.UserErrorI
     Parameters
     ----------
     source : Source
-    experiment_id : int or str
+    experiment_id : int
     error : UserErrorInfo
     """
     found = _PATH.search(error.message) if error.type in {"FileNotFoundError", "FileExistsError"} else None

@@ -44,7 +44,7 @@ def last_state(handle: Experiment | Trial, *, picture: bool = True) -> dict[str,
         html = experiment_html(handle, png, note=note, pictures=_pictures(handle.source, shown))
     else:
         trial = handle.detail()
-        experiment_id = handle.source.shown_id(trial.experiment_id)
+        experiment_id = trial.experiment_id
         note = "" if trial.state.terminal else _as_of(handle, experiment_id)
         line = trial_line(trial, experiment_id, handle.metric, note, experiment_state(handle, trial))
         html = trial_html(handle, png, note=note, pictures=_pictures(handle.source, trial if picture else None))
@@ -58,7 +58,7 @@ def _pictures(source: Source, trial: rest.Trial | None) -> str:
     return "" if trial is None else pictures_html(source, media_of(source, trial.id))
 
 
-def _as_of(handle: Experiment | Trial, experiment_id: int | str) -> str:
+def _as_of(handle: Experiment | Trial, experiment_id: int) -> str:
     """Say for which time it is told, and how to see what has become of it since: a run of a kernel ends with it."""
     known = f"; det.attach({experiment_id}) shows what it does now" if handle.source.url else ""
     return f"as of {time.strftime('%Y-%m-%d %H:%M')}{known}"

@@ -11,8 +11,8 @@ from typing import Any
 
 from det_native.client.selection import best_trial
 from det_native.client.source import Source
+from det_native.display.columns import columns_of, reduce_curve
 from det_native.errors import NotFoundError
-from det_native.local.curves import columns_of, reduce_curve
 from det_native.schema import rest
 from det_native.schema.drawn import drawn
 from det_native.schema.numbers import words
@@ -32,7 +32,7 @@ class ViewReader:
     Parameters
     ----------
     source : Source
-    experiment_id : int or str
+    experiment_id : int
     trial_id : int
         0 for the whole experiment.
 
@@ -44,7 +44,7 @@ class ViewReader:
         The trial whose media and files are told; 0 for the best one.
     """
 
-    def __init__(self, source: Source, experiment_id: int | str, trial_id: int = 0) -> None:
+    def __init__(self, source: Source, experiment_id: int, trial_id: int = 0) -> None:
         self._source = source
         self._experiment_id = experiment_id
         self._trial_id = trial_id
@@ -148,7 +148,7 @@ def files_of(source: Source, trial_id: int) -> list[rest.Artifact]:
 
 
 def read_curves(
-    source: Source, experiment_id: int | str, trials: Sequence[rest.Trial], trial_id: int = 0
+    source: Source, experiment_id: int, trials: Sequence[rest.Trial], trial_id: int = 0
 ) -> list[rest.MetricCurve]:
     """Return the curves of an experiment (its newest 50 trials), or of one trial, each of at most 500 points."""
     found = source.curves(experiment_id, trial_id or None)

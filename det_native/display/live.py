@@ -325,13 +325,13 @@ class LiveView:
             self._send({"type": "saved", "data": data})
 
 
-def _ids(handle: Experiment | Trial) -> tuple[int | str, int]:
+def _ids(handle: Experiment | Trial) -> tuple[int, int]:
     if isinstance(handle, Experiment):
         return handle.id, 0
-    return handle.source.shown_id(handle.experiment_id), handle.id
+    return handle.experiment_id, handle.id
 
 
-def _shown(handle: Experiment | Trial) -> tuple[str, int | str, int]:
+def _shown(handle: Experiment | Trial) -> tuple[str, int, int]:
     """Return what tells one thing that is shown from another."""
     return handle.source.url, *_ids(handle)
 

@@ -37,13 +37,13 @@ def can_show_widgets() -> bool:
 
 
 def make_widget(
-    experiment_id: int | str, trial_id: int, master_url: str, on_message: Callable[[dict[str, Any]], None]
+    experiment_id: int, trial_id: int, master_url: str, on_message: Callable[[dict[str, Any]], None]
 ) -> Any:
     """Make the widget of one display.
 
     Parameters
     ----------
-    experiment_id : int or str
+    experiment_id : int
     trial_id : int
         0 for the whole experiment.
     master_url : str

@@ -8,29 +8,8 @@ from collections.abc import Iterable
 from det_native.local.store import LocalStore
 from det_native.schema import rest
 from det_native.schema.numbers import number
-from det_native.schema.query.matching import Facts
-from det_native.schema.ranking import trials_best_first
 from det_native.schema.states import MetricKind
 from det_native.schema.summaries import MetricSummary, TrialSummary
-
-#: Whose the runs of this machine's own are: as a master calls its user.
-OWNER = "user"
-
-
-def facts_of_run(store: LocalStore, *, with_trials: bool) -> Facts:
-    """Return what is known of a run; without what its trials have, where nobody asks for that."""
-    experiment = store.experiment()
-    best = None
-    if with_trials:
-        ranked = trials_best_first(store.trials(), smaller_is_better=experiment.smaller_is_better)
-        best = summary_of(store, ranked[0]) if ranked else None
-    return Facts(
-        experiment,
-        store.id,
-        OWNER,
-        {} if best is None else best.hparams,
-        () if best is None else best.metrics,
-    )
 
 
 def summary_of(store: LocalStore, trial: rest.Trial) -> TrialSummary:

@@ -33,6 +33,7 @@ from det_native.master.flow.creation import Forked, Idempotency, create
 from det_native.master.flow.deletion import Deletions
 from det_native.master.flow.experiments import Experiments
 from det_native.master.flow.jobs import usable_here, worker_kind
+from det_native.master.flow.kernel_runs import record
 from det_native.master.flow.known import KnownBundles
 from det_native.master.flow.left_files import LeftFiles
 from det_native.master.flow.messages import Messages
@@ -64,6 +65,7 @@ from det_native.schema import rest
 from det_native.schema.cluster import MachineModules
 from det_native.schema.datasets import DataSetCreate, DataSetInfo
 from det_native.schema.introduction import Meeting
+from det_native.schema.kernel_runs import KernelRun, KernelRunRecorded
 from det_native.schema.launchers import LOCAL
 from det_native.schema.life import Deletion, Retained, Retention
 from det_native.schema.manifests import BundleManifest
@@ -456,6 +458,16 @@ class Service:
             self._thread.post(partial(self._begin, experiment.id))
         return experiment
 
+    def record_kernel_run(self, owner: str, asked: KernelRun) -> KernelRunRecorded:
+        """Record a run that has begun in a process of the user's; see :func:`flow.kernel_runs.record`."""
+        with self.deletions.storing:
+            if asked.bundle_id is not None:
+                with self.database.read() as connection:
+                    self._bundles.kind_of(connection, asked.bundle_id)
+            recorded, _ = record(self._context, owner, asked)
+        self._thread.post(partial(self._runs.take_in, asked.run_id))
+        return recorded
+
     def kill_experiment(self, owner: str, experiment_id: int) -> Future[rest.Experiment]:
         """End an experiment now."""
         return self._thread.call(partial(self._kill, owner, experiment_id))
@@ -711,7 +723,7 @@ class Service:
 
     def _tick(self) -> None:
         self.outage.look()
-        for exit in self._launcher.poll():
+        for exit in [*self._launcher.poll(), *self._context.kernels.poll(self._runs.watches.silence)]:
             self._thread.post(partial(self._ended, exit))
         self._look_at_cluster()
         self._reserve.hold()

@@ -13,10 +13,12 @@ from det_native.schema.states import ExitReason
 
 logger = logging.getLogger(__name__)
 
+EXIT_NAME = "exit.json"
+
 
 def read_exit_report(directory: Path) -> ExitReport | None:
     """Return the exit report of one process, None if it left none."""
-    path = directory / "exit.json"
+    path = directory / EXIT_NAME
     try:
         return ExitReport.model_validate_json(path.read_bytes())
     except FileNotFoundError:

@@ -46,6 +46,20 @@ def start_mark(pid: int) -> str | None:
     return ""
 
 
+def pid_namespace() -> str:
+    """Return where numbers of processes count, as seen from here: another container has numbers of its own."""
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""
+
+
+def is_near(start: str, namespace: str) -> bool:
+    """Whether a process, by its mark and namespace, is one of this machine, or would be if it still lived."""
+    boot = start.rpartition(":")[0]
+    return namespace == pid_namespace() and (not boot or boot == _boot_id())
+
+
 def is_alive(pid: int, mark: str) -> bool:
     """Return whether the process that `mark` was taken of still runs."""
     return start_mark(pid) == mark

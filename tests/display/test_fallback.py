@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from det_native.local.curves import BUCKETS
 from local_experiments import write_experiment
 
 from det_native.client.handles import Experiment
 from det_native.display.curves import Curves
 from det_native.display.fallback import last_state
 from det_native.display.figure import CurvesFigure, draw
-from det_native.local.curves import BUCKETS
 from det_native.local.store import LocalStore
 from det_native.schema import rest
 from det_native.schema.rest import UserErrorInfo

@@ -6,6 +6,7 @@ import json
 import math
 
 import pytest
+from det_native.local.curves import BUCKETS, reduce_curve
 from hypothesis import example, given
 from hypothesis import strategies as st
 from local_experiments import write_experiment
@@ -14,7 +15,6 @@ from det_native.client.handles import Experiment
 from det_native.client.local_source import LocalSource
 from det_native.display.fallback import reduced_curves
 from det_native.display.feed import LOG_LINES, MAX_TRIALS, ViewReader, logged_trial, read_curves
-from det_native.local.curves import BUCKETS, reduce_curve
 from det_native.local.store import LocalStore, checkpoint_row, now, trial_row
 from det_native.schema import rest
 from det_native.schema.manifests import CheckpointManifest

@@ -1,28 +1,26 @@
 """``create(..., local=True)``: real training of a PyTorchTrial in this process."""
 
 import importlib
-import json
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 torch = pytest.importorskip("torch")
 
 import det_native as det  # noqa: E402 (after the check for torch)
-from det_native.client.command import cli  # noqa: E402
 from det_native.errors import (  # noqa: E402
     ArgumentError,
     CheckpointError,
     TrialDefinitionError,
     UnsupportedFeatureError,
 )
+from det_native.kernel_runs.recording import NotRecordedError  # noqa: E402
 from det_native.pytorch import DataLoader, PyTorchTrial, PyTorchTrialContext  # noqa: E402
 from det_native.schema.states import ExperimentState  # noqa: E402
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("recorded")]
 
 CONFIG: dict[str, Any] = {
     "name": "line",
@@ -83,7 +81,7 @@ class BrokenTrial(LineTrial):
 def test_trains_to_the_end_and_returns_the_handle() -> None:
     experiment = det.experimental.create(LineTrial, CONFIG, local=True)
     assert experiment.state is ExperimentState.COMPLETED
-    assert experiment.id == "local-1"
+    assert isinstance(experiment.id, int)
     (trial,) = experiment.trials
     assert [row["batch"] for row in trial.metrics("training")] == list(range(1, 9))
     assert [row["batch"] for row in trial.metrics("validation")] == [4, 8]
@@ -91,7 +89,7 @@ def test_trains_to_the_end_and_returns_the_handle() -> None:
     assert len(history["loss"]) == len(history["val_error"]) == 2
     assert history["val_error"][1] < history["val_error"][0]
     assert experiment.plot().axes
-    assert det.attach("local-1").history == history
+    assert det.attach(experiment.id).history == history
 
 
 def test_best_checkpoint_loads_back_into_a_trial(tmp_path: Path) -> None:
@@ -117,17 +115,8 @@ def test_what_the_configuration_says_of_a_local_run_is_known_of_it_until_it_is_c
     experiment.remove_labels("line")
     experiment.set_description("")
     experiment.move_to("")
-    again = det.attach("local-1")
+    again = det.attach(experiment.id)
     assert (again.labels, again.description, again.project) == (["baseline"], "", "")
-
-
-@pytest.mark.parametrize("name", ["local-1/1", "local-1.1"])
-def test_a_checkpoint_of_a_local_trial_is_downloaded_by_the_name_of_the_trial(tmp_path: Path, name: str) -> None:
-    experiment = det.experimental.create(LineTrial, CONFIG, local=True)
-    done = CliRunner().invoke(cli, ["trial", "download", name, "-o", str(tmp_path), "--json"], catch_exceptions=False)
-    (row,) = json.loads(done.stdout)
-    assert (row["uuid"], row["trial"]) == (experiment.top_checkpoint().uuid, "local-1/1")
-    assert (Path(row["path"]) / "metadata.json").is_file()
 
 
 class WritingTrial(LineTrial):
@@ -159,7 +148,7 @@ def test_files_that_the_training_writes_are_listed(tmp_path: Path, monkeypatch: 
     assert {file.batch for file in experiment.trials[0].artifacts} == {8}
     with pytest.raises(ZeroDivisionError):
         det.experimental.create(WritingAndBroken, CONFIG, local=True)
-    assert det.attach("local-2").artifacts.paths == ["best.pt", "log.csv"]
+    assert det.last_experiment().artifacts.paths == ["best.pt", "log.csv"]
 
 
 def test_same_seed_trains_the_same() -> None:
@@ -191,14 +180,14 @@ def test_superfluous_checkpoints_are_deleted_at_the_end() -> None:
     experiment = det.experimental.create(LineTrial, config, local=True)
     best = [checkpoint.uuid for checkpoint in experiment.checkpoints]
     assert [checkpoint.batch for checkpoint in experiment.checkpoints] == [2, 4]
-    files = Path(os.environ["DET_HOME"]) / "local" / "1" / "trials" / "1" / "files"
-    assert sorted(path.name for path in files.iterdir() if not path.name.startswith(".")) == sorted(best)
+    files = Path(os.environ["DET_HOME"]) / "checkpoints"
+    assert all((files / uuid).is_dir() for uuid in best)
     assert experiment.top_checkpoint().load().context.get_hparam("lr") == 0.05
 
 
 def test_another_process_is_told_why_the_code_was_not_kept() -> None:
-    det.experimental.create(LineTrial, CONFIG, local=True)  # by pytest, whose program is not the user's
-    attached = det.attach("local-1")
+    experiment = det.experimental.create(LineTrial, CONFIG, local=True)  # by pytest, whose program is not the user's
+    attached = det.attach(experiment.id)
     with pytest.raises(CheckpointError, match=r"could not be kept \(.+\): checkpoint\.download"):
         attached.top_checkpoint().load()
     with pytest.raises(UnsupportedFeatureError, match=r"could not be kept \("):
@@ -227,9 +216,11 @@ def test_memory_that_ran_out_says_the_batch_size_here_too() -> None:
 
 def test_mode_local_is_one_minimal_loop_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     experiment = det.experimental.create(LineTrial, CONFIG, "local")
-    assert "local=True, test=True" in capsys.readouterr().out
-    assert [row["batch"] for row in experiment.trials[0].metrics("training")] == [1]
-    assert len(experiment.checkpoints) == 1
+    said = capsys.readouterr().out
+    assert "local=True, test=True" in said
+    assert [said.count(part) for part in ("trained on one batch", "validated:", "saved a checkpoint")] == [1, 1, 1]
+    with pytest.raises(NotRecordedError, match="quick check"):
+        experiment.metrics()
 
 
 def test_an_exception_of_the_users_code_arrives_as_it_is_and_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
@@ -237,8 +228,8 @@ def test_an_exception_of_the_users_code_arrives_as_it_is_and_is_kept(capsys: pyt
         det.experimental.create(BrokenTrial, CONFIG, local=True)
     names = [entry.name for entry in raised.traceback if entry.name != "call"]
     assert names[1:] == ["create", "train_batch"]
-    assert "det.attach('local-1')" in capsys.readouterr().out
-    kept = det.attach("local-1")
+    assert "det.last_experiment() has it" in capsys.readouterr().out
+    kept = det.last_experiment()
     assert [row["batch"] for row in kept.trials[0].metrics("training")] == [1]
     assert kept.state is ExperimentState.ERROR
     assert "ZeroDivisionError" in str(kept.detail().error)
@@ -293,7 +284,7 @@ def test_a_failure_is_kept_once_with_its_batch_and_the_users_lines() -> None:
         det.experimental.create(FailsLater, CONFIG, local=True)
     names = [entry.name for entry in raised.traceback if entry.name != "call"]
     assert names[1:] == ["create", "evaluate_batch"]
-    kept = det.attach("local-1")
+    kept = det.last_experiment()
     [trial] = kept.trials
     error = trial.detail().error
     assert error is not None

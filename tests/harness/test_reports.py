@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from det_harness.trial.report import SpoolReporter
 from det_harness.trial.spool import Spool, read_spool
-from det_harness.worker.connection import MasterConnection
+from det_harness.worker.connection import MasterConnection, session_of_run
 from hypothesis import given
 from hypothesis import strategies as st
 from reports_app import ReportsMaster, serving
@@ -37,7 +37,9 @@ MANIFEST = CheckpointManifest(
 
 
 def reporter_for(master: ReportsMaster, spool: Path, **options: Any) -> SpoolReporter:
-    return SpoolReporter(MasterConnection(master.url, "token", "r"), Spool(spool), metric="loss", **options)
+    return SpoolReporter(
+        MasterConnection(session_of_run(master.url, "token"), "r"), Spool(spool), metric="loss", **options
+    )
 
 
 def training_rows(master: ReportsMaster) -> dict[str, list[Any]]:

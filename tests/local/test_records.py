@@ -7,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from det_native.local.curves import GrowingColumns
 from local_experiments import write_experiment
 
-from det_native.local.curves import GrowingColumns
 from det_native.local.locks import is_locked
 from det_native.local.runner import this_process
 from det_native.local.store import LocalStore

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from master_parts import manifest
 from sqlalchemy import Connection, create_engine, text
+from sqlalchemy.exc import IntegrityError
 
 from det_native.errors import MasterStartError
 from det_native.master.store import bundles, experiments, logs, runs
@@ -62,6 +64,33 @@ def test_what_an_older_version_has_written_stays(database_url: str) -> None:
         assert [(line.text, line.rank) for line in logs.after(transaction.connection, 1)] == [("a line", None)]
         assert bundles.is_checked(transaction.connection, "b")
         assert not bundles.add(transaction, manifest())
+    database.close()
+
+
+def test_an_experiment_gets_no_number_of_a_deleted_one_after_a_migration_that_makes_its_table_anew(
+    database_url: str,
+) -> None:
+    engine = create_engine(database_url)
+    with engine.begin() as connection:
+        upgrade_to(connection, "0022")
+        connection.exec_driver_sql(
+            "INSERT INTO bundles (id, manifest, checked, created) VALUES ('b', '{}', true, 'then')"
+        )
+        for _ in range(3):
+            connection.exec_driver_sql(
+                "INSERT INTO experiments (owner, name, state, config, bundle_id, framework, metric, "
+                "smaller_is_better, test, report, progress, collected, created) VALUES ('user', 'old', 'COMPLETED', "
+                "'{}', 'b', 'torch', 'loss', true, false, '[]', 0.5, true, 'then')"
+            )
+        connection.exec_driver_sql("DELETE FROM experiments WHERE id > 1")
+    engine.dispose()
+    database = Database(database_url)
+    with database.write() as transaction:
+        new = experiments.NewExperiment("user", "new", {}, None, "torch", "loss", True, [], no_program="why not")
+        assert experiments.create(transaction, new) == 4
+        assert experiments.get_detail(transaction.connection, 4, "user").no_program == "why not"
+    with pytest.raises(IntegrityError), database.write() as transaction:
+        experiments.create(transaction, replace(new, bundle_id="no such one"))
     database.close()
 
 

@@ -32,12 +32,12 @@ def fit_here(call: Any, settings: Settings, origin: Origin) -> Any:
     """
     note_trained(call)
     config = config_of_call(settings, call)
-    experiment = LocalExperiment("fit", call, config, call.framework, settings, origin, whole_epochs=True)
+    sample = sample_of_call(config, call)
+    experiment = LocalExperiment("fit", call, config, call.framework, settings, origin, sample)
     call.context.experiment = experiment.handle
     if experiment.in_view or settings.show == "none":
         call.leave_out_bar()
-    with experiment.running():
-        return experiment.run_trial(sample_of_call(config, call))
+    return experiment.run()
 
 
 def unchanged_here(call: UnchangedCall, settings: Settings, origin: Origin) -> Any:
@@ -52,10 +52,10 @@ def unchanged_here(call: UnchangedCall, settings: Settings, origin: Origin) -> A
     origin : Origin
     """
     config = config_of_call(settings, call)
-    experiment = LocalExperiment(call.kind, call, config, call.framework, settings, origin)
+    sample = sample_of_call(config, call)
+    experiment = LocalExperiment(call.kind, call, config, call.framework, settings, origin, sample)
     call.context.experiment = experiment.handle
-    with experiment.running():
-        return experiment.run_trial(sample_of_call(config, call))
+    return experiment.run()
 
 
 def create_here(
@@ -72,7 +72,7 @@ def create_here(
     """
     config = config.with_some_seed()
     seed = next(trial_seeds(config.reproducibility.experiment_seed or 0))
-    experiment = LocalExperiment("create", trial_class, config, framework, settings, origin)
-    with experiment.running():
-        experiment.run_trial(Sample(sample_hyperparameters(config.hyperparameters, seed), seed))
+    sample = Sample(sample_hyperparameters(config.hyperparameters, seed), seed)
+    experiment = LocalExperiment("create", trial_class, config, framework, settings, origin, sample)
+    experiment.run()
     return experiment.handle

@@ -12,7 +12,7 @@ from det_native.errors import of_the_users
 from det_native.experimental.cell_end import at_the_end
 from det_native.experimental.choice import choice
 from det_native.experimental.local.experiment import LocalExperiment
-from det_native.experimental.local.samples import Sample, config_of_call, sample_of_call
+from det_native.experimental.local.samples import config_of_call, sample_of_call
 from det_native.experimental.proof import note_trained
 from det_native.experimental.settings import Settings
 from det_native.schema.environment import Ranks
@@ -38,9 +38,8 @@ def fit_torch_here(call: TorchCall, settings: Settings, origin: Origin) -> Exper
     settings : Settings
     origin : Origin
     """
-    experiment, sample, steps = _begun(call, settings, origin)
-    with experiment.running():
-        experiment.run_trial(sample, steps)
+    experiment = _begun(call, settings, origin)
+    experiment.run()
     return experiment.handle
 
 
@@ -63,8 +62,7 @@ def _batches(call: TrainingCall, settings: Settings, origin: Origin) -> Generato
     from det_harness.frameworks.base import harness_of
 
     try:
-        experiment, sample, steps = _begun(call, settings, origin)
-        with experiment.running(), experiment.trial(sample, steps) as run:
+        with _begun(call, settings, origin).running() as run:
             controller = harness_of(call.framework).loop(call, run.services)
             try:
                 yield from controller.batches()
@@ -92,8 +90,8 @@ def _close_at_the_end(batches: Generator[Any, None, None]) -> None:
     at_the_end(close)
 
 
-def _begun(call: TrainingCall, settings: Settings, origin: Origin) -> tuple[LocalExperiment, Sample, int]:
-    """Return the experiment of a call, the sample of its trial, and the batches of an epoch."""
+def _begun(call: TrainingCall, settings: Settings, origin: Origin) -> LocalExperiment:
+    """Return the experiment of a call."""
     note_trained(call)
     config = config_of_call(settings, call)
     sample = sample_of_call(config, call)
@@ -101,6 +99,7 @@ def _begun(call: TrainingCall, settings: Settings, origin: Origin) -> tuple[Loca
         call.context.env, config=config.model_dump(mode="json"), hparams=sample.hparams, ranks=Ranks(size=1)
     )
     call.check(complete)
-    experiment = LocalExperiment(call.kind, call, config, call.framework, settings, origin, whole_epochs=True)
+    steps = call.steps_per_epoch(complete)
+    experiment = LocalExperiment(call.kind, call, config, call.framework, settings, origin, sample, steps)
     call.context.experiment = experiment.handle
-    return experiment, sample, call.steps_per_epoch(complete)
+    return experiment

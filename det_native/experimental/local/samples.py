@@ -1,4 +1,4 @@
-"""Which trials a call means that trains here: configuration, hyperparameters and seed of each."""
+"""Which trial a call means that trains here: its configuration, hyperparameters and seed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from det_native.experimental.settings import Settings, complete_for_fit
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.environment import TrialEnvironment
-from det_native.schema.lengths import Length
 from det_native.schema.sampling import sample_hyperparameters
 
 
@@ -23,29 +22,6 @@ class Sample(NamedTuple):
 
     hparams: dict[str, Any]
     seed: int
-
-
-class Stage(NamedTuple):
-    """What a search asks of a trial: a new one, or one that goes on where it was.
-
-    Attributes
-    ----------
-    trial : int
-        Its number, from 1.
-    sample : Sample
-    length : Length or None
-        To where it trains, in total; None for the whole length.
-    goes_on : bool
-        Whether it has trained before.
-    parent : int or None
-        The trial whose weights a new one begins with.
-    """
-
-    trial: int
-    sample: Sample
-    length: Length | None = None
-    goes_on: bool = False
-    parent: int | None = None
 
 
 def config_of_call(settings: Settings, call: Any) -> ExperimentConfig:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from det_native.schema.kernel_runs import KernelProcess
 from det_native.schema.trial_names import trial_name
 
 
@@ -11,7 +12,8 @@ from det_native.schema.trial_names import trial_name
 class Active:
     """A run whose worker lives, as far as the launcher knows; it is killed once a time of `..._until` has come.
 
-    `ending` says that it was asked to checkpoint and end.
+    `ending` says that it was asked to checkpoint and end, `kernel` is the process of the user's that trains, if no
+    worker does: it holds no slot, and is never killed.
     """
 
     run_id: str
@@ -20,6 +22,7 @@ class Active:
     trial_number: int
     slots: tuple[str, ...]
     log_offsets: list[int]
+    kernel: KernelProcess | None = None
     killed: bool = False
     hung: bool = False
     ending: bool = False

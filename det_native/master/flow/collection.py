@@ -20,6 +20,7 @@ from det_native.schema.config import ExperimentConfig
 from det_native.schema.manifests import BundleManifest
 from det_native.schema.ranks import rank_folder
 from det_native.schema.retention import LAST_WHILE_RUNNING, superfluous, superfluous_already
+from det_native.schema.run_ids import ALPHABET
 from det_native.schema.states import CheckpointState
 from det_native.storage.paths import safe_join
 
@@ -171,7 +172,8 @@ def clear_work(context: Context, run_id: str, experiment_id: int) -> None:
     """
     with context.database.read() as connection:
         bundle_id = experiments.get(connection, experiment_id).bundle_id
-        assert bundle_id is not None
+        if bundle_id is None:  # a kernel trains where it is
+            return
         bundle = bundles.get(connection, bundle_id)
         run = runs.get(connection, run_id)
     for rank in range(len(run.log_offsets) if run is not None else 1):
@@ -230,4 +232,4 @@ def clear_old_runs(context: Context) -> None:
 
 
 def _is_run(name: str) -> bool:
-    return len(name) == 26 and set(name) <= set(runs.ALPHABET)
+    return len(name) == 26 and set(name) <= set(ALPHABET)

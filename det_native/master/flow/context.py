@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
+from det_native.master.flow.kernels import Kernels
 from det_native.master.flow.places import Places
 from det_native.master.flow.slots import Slots
 from det_native.master.launch.base import Launcher
@@ -35,6 +37,19 @@ class Context:
     def slots(self) -> Slots:
         """The slots that exist now."""
         return Slots(self.launcher, self.places.slots)
+
+    @cached_property
+    def kernels(self) -> Kernels:
+        """The runs in processes of the user's."""
+        return Kernels()
+
+    def runner_of(self, run_id: str) -> Launcher | Kernels:
+        """Return what knows the processes of a run."""
+        return self.kernels if self.kernels.has(run_id) else self.launcher
+
+    def folder_of(self, run_id: str) -> Path:
+        """Return the folder of a run."""
+        return self.kernels.folder_of(run_id) or self.places.run(run_id)
 
 
 def tell_experiment(transaction: Transaction, experiment_id: int) -> rest.Experiment:

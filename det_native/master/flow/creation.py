@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from sqlalchemy import Connection
 
@@ -118,17 +118,27 @@ def check(context: Context, owner: str, body: rest.ExperimentCreate) -> None:
 
 
 def _checked(context: Context, owner: str, body: rest.ExperimentCreate) -> ExperimentConfig:
-    if body.protocol != PROTOCOL:
-        raise ProtocolMismatchError(
-            f"The client speaks protocol {body.protocol}, this master {PROTOCOL}. Restart the older of the two: "
-            "the kernel, or the master with `det down` and `det up`."
-        )
+    check_protocol(body.protocol)
     config = _configuration(body, _framework(context, body.bundle_id))
     config = with_masters_storage(config, context.places)
     check_network(config)
     check_search(config)
     check_writable(config, context.places, owner)
     return config
+
+
+def check_protocol(protocol: int) -> None:
+    """Refuse what a client of another protocol sends.
+
+    Raises
+    ------
+    ProtocolMismatchError
+    """
+    if protocol != PROTOCOL:
+        raise ProtocolMismatchError(
+            f"The client speaks protocol {protocol}, this master {PROTOCOL}. Restart the older of the two: "
+            "the kernel, or the master with `det down` and `det up`."
+        )
 
 
 def _fitting_bundle(
@@ -155,14 +165,25 @@ def _framework(context: Context, bundle_id: str) -> Framework | None:
             return None
 
 
-def _configuration(body: rest.ExperimentCreate, framework: Framework | None) -> ExperimentConfig:
-    check_text(body.config)
+def readable(raw: dict[str, Any], framework: Framework | None) -> ExperimentConfig:
+    """Return a configuration as it came.
+
+    Raises
+    ------
+    ConfigurationError, ArgumentError
+        If it is not valid.
+    """
+    check_text(raw)
     try:
-        config = load_config(body.config, framework=framework, warn=False)
+        return load_config(raw, framework=framework, warn=False)
     except ConfigurationError:
         raise
     except (ValueError, TypeError) as error:
         raise ArgumentError(f"The configuration cannot be read: {error}") from error
+
+
+def _configuration(body: rest.ExperimentCreate, framework: Framework | None) -> ExperimentConfig:
+    config = readable(body.config, framework)
     refuse_unsupported(config)  # before anything is made of it; what hangs on the framework is looked at later
     if not config.metric:
         raise ArgumentError("searcher.metric is missing: name the validation metric that trials are compared by.")

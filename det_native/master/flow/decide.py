@@ -142,7 +142,9 @@ class Complete:
 
 @dataclass(frozen=True)
 class Cancel:
-    """The trial ends because somebody asked for it."""
+    """The trial ends because somebody asked for it; `error` says why it does where nobody has asked the master."""
+
+    error: UserErrorInfo | None = None
 
 
 @dataclass(frozen=True)
@@ -197,12 +199,12 @@ def decide(facts: Facts) -> Decision:
     all is not believed where fewer batches, or metrics of fewer batches, are here.
     """
     reason = facts.exit.reason if facts.exit is not None else None
-    missing = _missing(facts)
+    missing = missing_of(facts)
     if reason is ExitReason.COMPLETED and missing is None:
         return Complete()
     if facts.asked.killed:
         return Cancel()
-    error = missing or _error_of(facts)
+    error = missing or error_of(facts)
     goes_on = _goes_on(facts, error)
     if facts.asked.stopped_early:
         return Complete()
@@ -250,7 +252,7 @@ def _goes_on(facts: Facts, error: UserErrorInfo) -> Suspend | None:
     return None
 
 
-def _missing(facts: Facts) -> UserErrorInfo | None:
+def missing_of(facts: Facts) -> UserErrorInfo | None:
     """Return what a run lacks that says that it has done all, None if it is all there."""
     exit = facts.exit
     if exit is None or exit.reason is not ExitReason.COMPLETED or exit.last_row is None:
@@ -280,7 +282,7 @@ def fingerprint_of(error: UserErrorInfo) -> str:
     return hashlib.sha256(f"{error.type}\0{message}\0{error.batch}".encode("utf-8", "replace")).hexdigest()
 
 
-def _error_of(facts: Facts) -> UserErrorInfo:
+def error_of(facts: Facts) -> UserErrorInfo:
     if facts.process.hung:
         return UserErrorInfo(type="TrialHung", message=facts.process.hung, traceback="")
     if facts.exit is None and facts.process.memory:

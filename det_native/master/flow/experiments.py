@@ -49,6 +49,11 @@ logger = logging.getLogger(__name__)
 PROGRESS_SECONDS = 0.25
 PROGRESS_STEP = 0.002
 
+_NOT_PAUSED = (
+    "Experiment {0} trains in a kernel or script of yours, which cannot be paused: det.experiment({0}).stop() ends it "
+    "with a checkpoint, from which det.experiment({0}).continue_() goes on."
+)
+
 
 class Experiments:
     """All experiments that have not ended, and their searchers. Used by the decision thread only."""
@@ -89,7 +94,7 @@ class Experiments:
                 self._tell(transaction, experiment, Started())
                 for request, trial in trials.by_request(transaction.connection, experiment_id).items():
                     if trial.state.terminal:
-                        self._tell(transaction, experiment, self._ending(transaction, experiment, request, trial))
+                        self._tell_ending(transaction, experiment, request, trial)
                     else:
                         self._tell_validations(transaction, experiment, trial)
             elif not experiment.state.terminal:
@@ -130,9 +135,8 @@ class Experiments:
         with self._deciding(experiment_id) as transaction:
             experiment = experiments.get(transaction.connection, experiment_id)
             trial = trials.get(transaction.connection, trial_id)
-            if experiment.state in OPEN_STATES and (trial.state is not TrialState.CANCELED or is_refused(trial)):
-                request = trials.request_of(transaction.connection, trial_id)
-                self._tell(transaction, experiment, self._ending(transaction, experiment, request, trial))
+            if experiment.state in OPEN_STATES:
+                self._tell_ending(transaction, experiment, trials.request_of(transaction.connection, trial_id), trial)
             self._touched.add(experiment_id)
             self._validated.pop(trial_id, None)
             return self._end_if_over(transaction, experiment_id)
@@ -191,6 +195,8 @@ class Experiments:
             if experiment.state is ExperimentState.PAUSED:
                 return experiment
             _refuse_ended(experiment, "paused")
+            if experiment.in_kernel:
+                raise RequestError(409, _NOT_PAUSED.format(experiment_id))
             experiments.set_state(transaction, experiment_id, ExperimentState.PAUSED)
             run_store.ask_to_stop(transaction, experiment_id)
             paused = tell_experiment(transaction, experiment_id)
@@ -321,6 +327,15 @@ class Experiments:
             if not trial.state.terminal and trial.id not in live:
                 trials.set_state(transaction, trial.id, TrialState.CANCELED)
                 tell_trial(transaction, trial.id)
+
+    def _tell_ending(
+        self, transaction: Transaction, experiment: rest.Experiment, request: int, trial: rest.Trial
+    ) -> None:
+        """Tell the searcher of a trial that is over; an experiment whose kernel has ended it ends with it."""
+        if trial.state is not TrialState.CANCELED or is_refused(trial):
+            self._tell(transaction, experiment, self._ending(transaction, experiment, request, trial))
+        elif experiment.in_kernel:
+            experiments.set_state(transaction, experiment.id, ExperimentState.STOPPING_CANCELED, trial.error)
 
     def _tell(self, transaction: Transaction, experiment: rest.Experiment, event: Event) -> None:
         """Tell the searcher of an event, and do what it wants; if it cannot say, the experiment ends in an error."""

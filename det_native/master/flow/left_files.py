@@ -48,7 +48,7 @@ class LeftFiles:
 
     def expect(self, run_id: str, trial_id: int, ranks: int) -> bool:
         """A run has ended: return whether to call :meth:`look_at` for it; who asks for its files waits until then."""
-        if not _unfinished(self._context.places.run(run_id), ranks):
+        if not _unfinished(self._context.folder_of(run_id), ranks):
             return False
         with self._changed:
             self._pending[trial_id] += 1
@@ -91,7 +91,7 @@ class LeftFiles:
                 logger.exception("Files that run %s has left are not found now.", run.run_id)
 
     def _look(self, run_id: str, trial_id: int, ranks: int) -> None:
-        folders = _unfinished(self._context.places.run(run_id), ranks)
+        folders = _unfinished(self._context.folder_of(run_id), ranks)
         if not folders:
             return
         with self._context.database.read() as connection:

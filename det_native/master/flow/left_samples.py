@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 def store_left_samples(context: Context, run: Active) -> None:
     """Store the samples that the processes of an ended run have left in their folders; those that are known are not."""
-    found = left_samples(context.places.run(run.run_id), run.ranks)
+    found = left_samples(context.folder_of(run.run_id), run.ranks)
     if not found:
         return
     try:

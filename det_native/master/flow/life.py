@@ -142,7 +142,11 @@ def _submission(
 
     That is what people have written of the first one, but for what is `given`.
     """
-    assert detail.bundle_id is not None
+    if detail.bundle_id is None:
+        raise RequestError(
+            409,
+            f"The code of experiment {detail.id} is not kept, so that nothing can be made of it: {detail.no_program}",
+        )
     body = rest.ExperimentCreate(
         protocol=PROTOCOL,
         config={**config, "name": name},

@@ -50,7 +50,7 @@ class OutputStore:
 
     def _next(self, source: _Source) -> list[int]:
         """Store the next piece of one process's output."""
-        launcher, offset = self._context.launcher, source.offsets[source.rank]
+        launcher, offset = self._context.runner_of(source.run_id), source.offsets[source.rank]
         output = launcher.logs(source.run_id, offset, source.rank)
         if output.offset == offset:
             return source.offsets
@@ -82,7 +82,7 @@ class OutputStore:
                 log_limits.set_mark(transaction, marker, self._sentence(left_out))
         self._kept[source.trial_id] = Kept(head, tail, marker, left_out)
         if marker is not None:
-            self._context.launcher.release_output(source.run_id, rank, self._half, offset - self._half)
+            self._context.runner_of(source.run_id).release_output(source.run_id, rank, self._half, offset - self._half)
         return offsets
 
     def _kept_of(self, trial_id: int) -> Kept:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from det_native.errors import DetError, RequestError
@@ -28,7 +29,9 @@ from det_native.master.flow.decide import (
     TrialFacts,
     decide,
 )
+from det_native.master.flow.decide_kernel import decide_kernel
 from det_native.master.flow.jobs import ranks_of, trial_job, worker_kind
+from det_native.master.flow.kernel_runs import process_of
 from det_native.master.flow.left_samples import store_left_samples
 from det_native.master.flow.lost_files import LostFiles
 from det_native.master.flow.output import OutputStore
@@ -48,7 +51,8 @@ from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.exit_report import exit_report_of_run
 from det_native.schema.refused import refused_because
-from det_native.schema.states import MetricKind, TrialState
+from det_native.schema.run_ids import made_at, new_id
+from det_native.schema.states import MetricKind, RunState, TrialState
 from det_native.schema.watchdog import Watchdog
 from det_native.storage.backups import DamagedDatabaseError
 from det_native.storage.room import WAITS_FOR_ROOM, free_bytes, lacks_room
@@ -58,6 +62,8 @@ logger = logging.getLogger(__name__)
 # A worker that has sent its exit report is given this long to go, one that is killed this long to end by itself.
 LINGER_SECONDS = 20.0
 KILL_GRACE_SECONDS = 2.0
+# A kernel's run is not ended, however long its user's code takes.
+_NEVER = Watchdog(minutes=0)
 # One that is asked to pause first ends its batch, or the validation that goes on, and writes a checkpoint.
 PAUSE_GRACE_SECONDS = 120.0
 
@@ -100,10 +106,24 @@ class Runs:
         for run in left:
             self._adopt(run)
 
+    def take_in(self, run_id: str) -> None:
+        """Look after a run that has begun in a process of the user's, and is recorded now."""
+        with self._context.database.read() as connection:
+            run = run_store.get(connection, run_id)
+        if run is not None and run.state is not RunState.ENDED and run_id not in self.active:
+            self._adopt(run)
+
     def _adopt(self, run: Run) -> None:
+        kernel = process_of(run)
         self.active[run.run_id] = Active(
-            run.run_id, run.trial_id, run.experiment_id, run.trial_number, tuple(run.slots), run.log_offsets
+            run.run_id, run.trial_id, run.experiment_id, run.trial_number, tuple(run.slots), run.log_offsets, kernel
         )
+        if kernel is not None:
+            self.watches.begin(run.run_id, _NEVER)
+            self._context.kernels.add(run.run_id, kernel, Path((run.handle or {})["directory"]))
+            if run.exit is not None:
+                self._context.kernels.has_ended(run.run_id)
+            return
         if run.stop_asked:
             self.active[run.run_id].ending = True
             self.active[run.run_id].pause_until = time.monotonic() + PAUSE_GRACE_SECONDS
@@ -123,7 +143,7 @@ class Runs:
 
     def _start(self, trial_id: int, slots: tuple[str, ...]) -> None:
         database = self._context.database
-        run_id = run_store.new_id()
+        run_id = new_id()
         token, token_hash = run_store.new_token()
         with database.read() as connection:
             trial = trials.get(connection, trial_id)
@@ -195,7 +215,7 @@ class Runs:
         for run in self.active.values():
             if run.experiment_id == experiment_id:
                 run.killed = True
-                self._context.launcher.kill(run.run_id, grace=KILL_GRACE_SECONDS)
+                self._context.runner_of(run.run_id).kill(run.run_id, grace=KILL_GRACE_SECONDS)
 
     def ask_to_end(self, experiment_id: int) -> None:
         """Give all runs of an experiment, which the store has told to end, their time to do so."""
@@ -235,6 +255,9 @@ class Runs:
         """The run has sent its exit report: decide at once, unless the trial must wait for its worker to be gone."""
         run = self.active.get(run_id)
         if run is None:
+            return
+        if run.kernel is not None:  # its process lives on: the run is over at once
+            self._context.kernels.has_ended(run_id)
             return
         if run.linger_until == float("inf"):
             run.linger_until = time.monotonic() + LINGER_SECONDS
@@ -283,10 +306,15 @@ class Runs:
             self._store_output(run)
             if time.monotonic() > min(run.linger_until, run.pause_until):
                 run.linger_until = run.pause_until = float("inf")
-                self._context.launcher.kill(run.run_id, grace=0.0)
+                self._context.runner_of(run.run_id).kill(run.run_id, grace=0.0)
             elif self.watches.look(run.run_id, run.trial_id):
                 run.hung = True
                 self._context.launcher.kill(run.run_id, grace=KILL_GRACE_SECONDS)
+
+    @property
+    def workers(self) -> list[Active]:
+        """The runs that the master has started."""
+        return [run for run in self.active.values() if run.kernel is None]
 
     @property
     def held(self) -> set[int]:
@@ -323,7 +351,7 @@ class Runs:
 
     def suspend_all(self) -> None:
         """The workers are killed with the master: their trials wait for the next one, and no restart is counted."""
-        for run in list(self.active.values()):
+        for run in self.workers:
             self._store_output(run)
             self._store_left_reports(run)
             with self._context.database.write() as transaction:
@@ -356,7 +384,7 @@ class Runs:
             known = run_store.get(connection, run.run_id)
         if known is None or known.exit is not None:
             return
-        directory = self._context.places.run(run.run_id)
+        directory = self._context.folder_of(run.run_id)
         try:
             for batch in spool.left_batches(directory):
                 with database.write() as transaction:
@@ -404,10 +432,10 @@ class Runs:
                 last_seq=stored.last_seq if stored else 0,
                 full=full,
                 lost_files=self.lost_files.sentence(connection, run.trial_id, experiment.bundle_id, exit_report),
-                disk_failed=bool(recovered) and run_store.made_at(run.run_id) <= recovered,
+                disk_failed=bool(recovered) and made_at(run.run_id) <= recovered,
             ),
         )
-        return decide(facts)
+        return decide(facts) if run.kernel is None else decide_kernel(facts, run.kernel, trial.batches)
 
     def _carry_out(self, transaction: Transaction, run: Active, decision: Decision) -> None:
         experiment = experiments.get(transaction.connection, run.experiment_id)
@@ -415,8 +443,8 @@ class Runs:
         match decision:
             case Complete():
                 trials.set_state(transaction, run.trial_id, TrialState.COMPLETED)
-            case Cancel():
-                trials.set_state(transaction, run.trial_id, TrialState.CANCELED)
+            case Cancel(error):
+                trials.set_state(transaction, run.trial_id, TrialState.CANCELED, error)
             case Suspend(reason, for_room, for_files):
                 trials.set_state(transaction, run.trial_id, TrialState.QUEUED)
                 if for_room:

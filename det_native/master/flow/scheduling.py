@@ -84,7 +84,7 @@ class Scheduling:
             most = max(len(self._slots.now), self._without_slots)
             wants, after = self._after_others(connection, self._wants.read(connection))
             pending = pending_trials(connection, wants, live | self._runs.held, most)
-            running = running_trials(connection, wants, self._runs.active.values())
+            running = running_trials(connection, wants, self._runs.workers)
         trouble = self._slots.trouble
         machines, rule = self._slots.machines, (self._policy, self._without_slots)
         actions = [] if trouble else plan(pending, running, machines, *rule)
@@ -96,7 +96,7 @@ class Scheduling:
                     self._runs.preempt(trial_id, experiment_id)
         if actions:
             with self._database.read() as connection:
-                running = running_trials(connection, wants, self._runs.active.values())
+                running = running_trials(connection, wants, self._runs.workers)
         if trouble:
             at_work = {trial.experiment_id for trial in running}
             # Why the cluster is away is the notice of every experiment: said here too, it would be told twice.

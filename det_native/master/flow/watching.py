@@ -78,6 +78,11 @@ class Watches:
             watch.restarts,
         )
 
+    def silence(self, run_id: str) -> float:
+        """Return for how many seconds a run has not been heard of."""
+        watch = self._watches.get(run_id)
+        return 0.0 if watch is None else time.monotonic() - watch.contact
+
     def note(self, run_id: str) -> str:
         """Return what a live run waits for, in words that follow "waits for"; "" where it waits for nothing."""
         stopped = self._stopped.get(run_id)
@@ -96,7 +101,7 @@ class Watches:
         if now < self._looked.get(run_id, 0.0) + CONTACT_SECONDS / 2:
             return
         self._looked[run_id] = now
-        stopped = self._context.launcher.stopped(run_id)
+        stopped = self._context.runner_of(run_id).stopped(run_id)
         if stopped and not self._stopped.get(run_id):
             self._log(
                 run_id,

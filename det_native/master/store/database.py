@@ -119,8 +119,10 @@ class Database:
         try:
             if self.file is not None:
                 backups.check(self.file)
-            with self._connect(write=True) as connection:
+            with self._connect(write=True, migrating=True) as connection:
                 migrate.upgrade(connection, self._back_up)
+            if self.file is not None:
+                self._engine.dispose()  # the connection that keeps no foreign keys
         except StorageError as error:
             self._damage = str(error)
             self.close()
@@ -255,11 +257,11 @@ class Database:
             logger.warning("The database's write-ahead log is not emptied: %s", error)
 
     @contextmanager
-    def _connect(self, *, write: bool) -> Iterator[Connection]:
+    def _connect(self, *, write: bool, migrating: bool = False) -> Iterator[Connection]:
         if self._closed:
             raise MasterError("The master is shutting down.")
         with self._noting_failures(), self._engine.connect() as connection:
-            connection = connection.execution_options(det_write=write)
+            connection = connection.execution_options(det_write=write, det_migrating=migrating)
             with connection.begin():
                 yield connection
 
@@ -346,5 +348,7 @@ def _set_up_sqlite(connection: Any, _record: object) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    write = connection.get_execution_options().get("det_write", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+    options = connection.get_execution_options()
+    if options.get("det_migrating"):  # to make a table anew, which others refer to
+        connection.exec_driver_sql("PRAGMA foreign_keys=OFF")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("det_write") else "BEGIN")

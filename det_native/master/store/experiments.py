@@ -34,10 +34,9 @@ from det_native.storage.backups import DamagedDatabaseError
 logger = logging.getLogger(__name__)
 
 TERMINAL = [state for state in ExperimentState if state.terminal]
+_LONG = ("report", "searcher", "notes", "notebook", "best_trial", "no_program", "kept_at")
 # All but what is long and shown in few places, or in none: the snapshot of a search may have megabytes.
-_SHOWN = [
-    column for column in experiments.c if column.name not in ("report", "searcher", "notes", "notebook", "best_trial")
-]
+_SHOWN = [column for column in experiments.c if column.name not in _LONG]
 _LIVE = [state for state in TrialState if not state.terminal]
 
 
@@ -48,7 +47,7 @@ class NewExperiment:
     owner: str
     name: str
     config: dict[str, Any]
-    bundle_id: str
+    bundle_id: str | None
     framework: Framework
     metric: str
     smaller_is_better: bool
@@ -59,6 +58,9 @@ class NewExperiment:
     labels: tuple[str, ...] = ()
     project: str = ""
     forked_from: int | None = None
+    in_kernel: bool = False
+    no_program: str = ""
+    created: str | None = None
 
 
 def create(transaction: Transaction, new: NewExperiment) -> int:
@@ -85,7 +87,9 @@ def create(transaction: Transaction, new: NewExperiment) -> int:
             labels=list(new.labels),
             project=new.project,
             forked_from=new.forked_from,
-            created=now(),
+            in_kernel=new.in_kernel,
+            no_program=new.no_program,
+            created=new.created or now(),
         )
     )
     assert result.inserted_primary_key is not None
@@ -139,7 +143,24 @@ def get_detail(connection: Connection, experiment_id: int, owner: str) -> rest.E
         report=[rest.CaptureRow.model_validate(row) for row in _report(connection, experiment_id)],
         notes=get_notes(connection, experiment_id),
         notebook=get_notebook(connection, experiment_id),
+        no_program=why_no_program(connection, experiment_id),
     )
+
+
+def why_no_program(connection: Connection, experiment_id: int) -> str:
+    """Return why the code of a run in a kernel was not kept; empty where it was."""
+    query = select(experiments.c.no_program).where(experiments.c.id == experiment_id)
+    return connection.execute(query).scalar() or ""
+
+
+def kept_at(connection: Connection, experiment_id: int) -> str:
+    """Return where the checkpoints of a run in a kernel lie; empty where they are where the configuration says."""
+    return connection.execute(select(experiments.c.kept_at).where(experiments.c.id == experiment_id)).scalar() or ""
+
+
+def set_kept_at(transaction: Transaction, experiment_id: int, place: str) -> None:
+    """Keep where the checkpoints of a run in a kernel lie."""
+    _update(transaction, experiment_id, kept_at=place)
 
 
 def get_notebook(connection: Connection, experiment_id: int) -> str | None:
@@ -425,4 +446,5 @@ def _experiment(row: Row[Any]) -> rest.Experiment:
         labels=row.labels,
         project=row.project,
         forked_from=row.forked_from,
+        in_kernel=row.in_kernel,
     )

@@ -18,7 +18,7 @@ _OPEN = [TrialState.QUEUED, TrialState.RUNNING]
 
 
 def entries(connection: Connection, held: Mapping[int, Sequence[str]], *, by_priority: bool) -> list[QueueEntry]:
-    """Return all experiments that have not ended, in the order in which they come.
+    """Return all experiments that have not ended, in the order in which they come; those in kernels do not queue.
 
     Parameters
     ----------
@@ -30,7 +30,11 @@ def entries(connection: Connection, held: Mapping[int, Sequence[str]], *, by_pri
     """
     ids = unfinished.ids(connection)
     counts = _counts(connection)
-    found = [_entry(experiment, counts, held) for experiment in experiments.with_ids(connection, ids)]
+    found = [
+        _entry(experiment, counts, held)
+        for experiment in experiments.with_ids(connection, ids)
+        if not experiment.in_kernel
+    ]
     return sorted(found, key=lambda entry: (_group(entry), entry.priority if by_priority else 0, entry.id))
 
 

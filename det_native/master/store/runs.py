@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-import time
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -17,8 +16,6 @@ from det_native.master.store.encoding import now
 from det_native.master.store.tables import runs, trials
 from det_native.schema.rest import ExitReport
 from det_native.schema.states import MetricKind, RunState
-
-ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
 @dataclass(frozen=True)
@@ -62,28 +59,6 @@ class Run:
     last_seq: int = 0
 
 
-_last_milliseconds = 0
-
-
-def new_id() -> str:
-    """Return a ULID: 48 bits of milliseconds and 80 random bits, in 26 characters that sort by time.
-
-    Where the clock was set back they go on counting from the last one, so that the newest still is the last.
-    """
-    global _last_milliseconds
-    _last_milliseconds = max(time.time_ns() // 1_000_000, _last_milliseconds + 1)
-    number = _last_milliseconds << 80 | secrets.randbits(80)
-    return "".join(ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))
-
-
-def made_at(run_id: str) -> int:
-    """Return the milliseconds since 1970 at which an id was made."""
-    number = 0
-    for character in run_id:
-        number = number << 5 | ALPHABET.index(character)
-    return number >> 80
-
-
 def new_token() -> tuple[str, str]:
     """Return a fresh bearer token and the hash under which it is kept."""
     token = secrets.token_urlsafe(32)
@@ -105,6 +80,8 @@ def create(
     ranks: int = 1,
     start_batch: int = 0,
     resume: str | None = None,
+    handle: dict[str, Any] | None = None,
+    created: str | None = None,
 ) -> int:
     """Make a run the trial's current one and return its number; from now on earlier runs are fenced off."""
     connection = transaction.connection
@@ -125,7 +102,8 @@ def create(
             slots=slots,
             stop_asked=False,
             log_offsets=[0] * ranks,
-            created=now(),
+            handle=handle,
+            created=created or now(),
         )
     )
     trial_store.update_row(transaction, trial_id, run_id=run_id)

@@ -36,8 +36,9 @@ def create(
     target_batches: int,
     units: int | None = None,
     warm_start: str | None = None,
+    started: str | None = None,
 ) -> int:
-    """Store a queued trial and return its id.
+    """Store a queued trial, or one that runs since it has `started`, and return its id.
 
     `request` is the searcher's name for it, `units` its first stage, `warm_start` the checkpoint whose weights it
     begins with.
@@ -46,7 +47,7 @@ def create(
         insert(trials).values(
             experiment_id=experiment_id,
             request=request,
-            state=TrialState.QUEUED,
+            state=TrialState.QUEUED if started is None else TrialState.RUNNING,
             hparams=hparams,
             seed=seed,
             restarts=0,
@@ -54,7 +55,8 @@ def create(
             units=units,
             stages=None if units is None else [units],
             warm_start=warm_start,
-            created=now(),
+            created=started or now(),
+            started=started,
         )
     )
     assert result.inserted_primary_key is not None

@@ -14,8 +14,8 @@ _SEND_SECONDS = 30.0
 _BEST_SECONDS = 1.0
 
 
-class MasterConnection:
-    """Sends reports of a run and asks for its experiment's best metric; implements ``report.Connection``.
+def session_of_run(url: str, token: str, home: str = "") -> Session:
+    """Return the session for the reports of a run.
 
     Parameters
     ----------
@@ -23,22 +23,32 @@ class MasterConnection:
         The master's address.
     token : str
         The run's bearer token.
-    run_id : str
     home : str
         The master's folder, where the address of the next one is found when this one is gone; empty if it is not here.
     """
 
-    def __init__(self, url: str, token: str, run_id: str, home: str = "") -> None:
-        # One attempt each: the reporter repeats by itself, and a pause here would draw from the user's random
-        # numbers. A silent master is the reporter's business too.
-        self._session = Session(url, token, attempts=1, tell_silence=False, find=self._find if home else None)
-        self._run_id = run_id
-        self._home = Home(Path(home))
-        self._token = token
+    def find() -> tuple[str, str] | None:
+        runtime = read_runtime(Home(Path(home)))
+        return None if runtime is None else (runtime.url, token)
 
-    def _find(self) -> tuple[str, str] | None:
-        runtime = read_runtime(self._home)
-        return None if runtime is None else (runtime.url, self._token)
+    # One attempt each: the reporter repeats by itself, and a pause here would draw from the user's random numbers. A
+    # silent master is the reporter's business too.
+    return Session(url, token, attempts=1, tell_silence=False, find=find if home else None)
+
+
+class MasterConnection:
+    """Sends reports of a run and asks for its experiment's best metric; implements ``report.Connection``.
+
+    Parameters
+    ----------
+    session : Session
+        With the run's token.
+    run_id : str
+    """
+
+    def __init__(self, session: Session, run_id: str) -> None:
+        self._session = session
+        self._run_id = run_id
 
     def send(self, reports: list[str], progress: int | None = None, waiting: str | None = None) -> ReportsAccepted:
         """Send reports, each as JSON, how much the worker has done, and what the run waits for if that is new.

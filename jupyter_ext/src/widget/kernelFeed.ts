@@ -179,7 +179,10 @@ export class KernelFeed implements ExperimentSource {
     if (this._endedElsewhere) {
       return; // what a kernel that has ended told before comes late
     }
-    const view = withParts(this._view, parts);
+    const view = {
+      ...withParts(this._view, parts),
+      id: this._model.get('experiment_id')
+    };
     if (lost) {
       this._view = view;
       this._lost('unreachable', lost);
@@ -215,7 +218,7 @@ export class KernelFeed implements ExperimentSource {
     }
     const { id } = this._view;
     const remedy =
-      typeof id === 'number'
+      id > 0
         ? `Run det.attach(${id}) to follow it again.`
         : 'Run its cell again.';
     this._lost('gone', TEXTS.kernelGone, remedy);

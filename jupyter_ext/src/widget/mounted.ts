@@ -32,13 +32,13 @@ import { type Page, readPage } from './page';
 export interface WidgetState {
   /** What tells one display from another. */
   view_id: string;
-  /** Number on the master, or `local-3`. */
-  experiment_id: number | string;
+  /** Number on the master; 0 while a run of the kernel's own is not recorded. */
+  experiment_id: number;
   /** 0 for the whole experiment. */
   trial_id: number;
-  /** Address of the master; empty for a run of the kernel's own. */
+  /** Address of the master; empty while a run of the kernel's own is not recorded. */
   master_url: string;
-  /** Where the data come from: by the Jupyter server if it knows the same master, else from the kernel. */
+  /** Where the data come from: by the Jupyter server if it knows the same master, or from the kernel that trains. */
   feed: 'server' | 'kernel';
   /** What a Jupyter server knows the kernel by; empty if the kernel does not know. */
   kernel_id: string;
@@ -155,18 +155,16 @@ async function chooseSource(
     model.get('feed') === 'server'
       ? await serverOf(model.get('master_url'))
       : null;
-  if (transport && typeof id === 'number') {
+  if (transport) {
     model.send({ type: 'served' });
     return new ExperimentFeed(transport, id, model.get('trial_id'));
   }
-  return new KernelFeed(
-    model,
-    typeof id === 'number' ? undefined : withoutKernel(model, id)
-  );
+  const trains = model.get('feed') === 'kernel';
+  return new KernelFeed(model, trains ? withoutKernel(model) : undefined);
 }
 
 /** What the Jupyter server can do for a run of the kernel's own, in which a cell runs, or which has ended. */
-function withoutKernel(model: AnyModel<WidgetState>, id: string): KernelAway {
+function withoutKernel(model: AnyModel<WidgetState>): KernelAway {
   return {
     interrupt: async () => {
       const page = readPage();
@@ -187,14 +185,15 @@ function withoutKernel(model: AnyModel<WidgetState>, id: string): KernelAway {
     },
     follow: () => {
       const page = readPage();
-      return (
-        page && new ExperimentFeed(transportOf(page), id, model.get('trial_id'))
-      );
+      const id = model.get('experiment_id');
+      return page && id > 0
+        ? new ExperimentFeed(transportOf(page), id, model.get('trial_id'))
+        : null;
     },
-    content: ({ id: number, trial_id: trialId }) => {
+    content: ({ id, trial_id: trialId }) => {
       const page = readPage();
-      return page
-        ? mediumContent(transportOf(page).api, id, trialId, number)
+      return page && model.get('experiment_id') > 0
+        ? mediumContent(transportOf(page).api, trialId, id)
         : Promise.reject(new Error(TEXTS.kernelBusy));
     }
   };

@@ -36,12 +36,12 @@ function begun() {
 describe('a view that the kernel feeds', () => {
   it('is of what the widget says, and asks for everything first', () => {
     const { model, feed, views } = followed({
-      experiment_id: 'local-3',
+      experiment_id: 0,
       trial_id: 2
     });
     expect(model.sent).toEqual([REPLAY]);
     expect(feed.view).toMatchObject({
-      id: 'local-3',
+      id: 0,
       trialId: 2,
       experiment: null
     });
@@ -137,8 +137,8 @@ describe('a loss', () => {
     }
   );
 
-  it('of the kernel of a local run says that only its cell brings it back', () => {
-    const { model, feed } = followed({ experiment_id: 'local-3' });
+  it('of the kernel of a run that is not recorded says that only its cell brings it back', () => {
+    const { model, feed } = followed({ experiment_id: 0 });
     model.trigger('comm:close');
     expect(feed.view.connection).toHaveProperty(
       'remedy',
@@ -155,13 +155,13 @@ describe('a loss', () => {
   });
 });
 
-describe('the kernel of a local run that has gone', () => {
+describe('the kernel of its own run that has gone', () => {
   const created = '2026-01-01T00:00:00Z';
-  const run = (change = {}) => detail({ id: 'local-3', created, ...change });
+  const run = (change = {}) => detail({ created, ...change });
 
   function gone() {
     const model = new FakeModel({
-      experiment_id: 'local-3',
+      experiment_id: 7,
       experiment: run(),
       curves: [curve()]
     });
@@ -220,16 +220,16 @@ describe('the kernel of a local run that has gone', () => {
   });
 });
 
-describe('the kernel of a local run that tells nothing', () => {
+describe('the kernel of its own run that tells nothing', () => {
   const created = '2026-01-01T00:00:00Z';
-  const run = (change = {}) => detail({ id: 'local-3', created, ...change });
+  const run = (change = {}) => detail({ created, ...change });
   const ended = {
     connection: { kind: 'ended' as const },
     experiment: run({ state: 'CANCELED' })
   };
 
   function quiet(experiment = run()) {
-    const model = new FakeModel({ experiment_id: 'local-3', experiment });
+    const model = new FakeModel({ experiment_id: 7, experiment });
     const other = new FakeSource();
     const dispose = vi.spyOn(other, 'dispose');
     const follow = vi.fn(() => other);
@@ -311,7 +311,7 @@ describe('an action', () => {
   });
 
   it('that stops a run of the kernel interrupts it', async () => {
-    const model = new FakeModel({ experiment_id: 'local-3' });
+    const model = new FakeModel({ experiment_id: 7 });
     const interrupt = vi.fn(() => Promise.resolve(true));
     const feed = new KernelFeed(model.any, {
       interrupt,
@@ -372,7 +372,7 @@ describe('what a trial has logged', () => {
   });
 
   it('comes from the server for a run of the kernel, which may be busy', async () => {
-    const model = new FakeModel({ experiment_id: 'local-3' });
+    const model = new FakeModel({ experiment_id: 7 });
     const content = vi.fn(() => Promise.resolve(new Blob(['abc'])));
     const interrupt = () => Promise.resolve(true);
     const away = { interrupt, follow: () => null, content };

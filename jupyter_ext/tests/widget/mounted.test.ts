@@ -156,13 +156,18 @@ describe('the data of a view', () => {
     second.detach();
   });
 
-  it('of a local run come from its kernel, without a question to the server', async () => {
-    const model = new FakeModel({ experiment_id: 'local-3' });
+  it('of a run of the kernel come from it, without a question to the server', async () => {
+    const model = new FakeModel({ experiment_id: 0 });
     const { where, detach } = await mounted(model);
     expect(server.asked).toEqual([]);
-    const parts = { experiment: detail({ name: NASTY }) };
-    model.change(parts);
+    model.change({ experiment: detail({ id: 0 }) });
     await frame();
+    expect(textsOf(where, '.det-title')).toEqual([TEXTS.unrecorded]);
+    const experiment = detail({ name: NASTY, in_kernel: true });
+    model.change({ experiment_id: 7, experiment });
+    await frame();
+    expect(textsOf(where, '.det-title')).toEqual(['Experiment 7']);
+    expect(textsOf(where, '.det-facts').join()).toContain(TEXTS.inKernel);
     expect(textsOf(where, '.det-name')).toEqual([NASTY]);
     expect(where.querySelector('img, script')).toBeNull();
     detach();
@@ -188,20 +193,30 @@ describe('the data of a view', () => {
     detach();
   });
 
-  it('of a local run come from the server once its kernel is gone', async () => {
+  it('that a version before saved of a run of its own are shown as they were', async () => {
+    const experiment = detail({ state: 'COMPLETED' });
+    const id = 'local-3' as unknown as number;
+    const model = new FakeModel({ experiment_id: id, experiment });
+    const { where, detach } = await mounted(model);
+    expect(textsOf(where, '.det-badge')).toEqual(['Completed']);
+    expect(server.asked).toEqual([]);
+    detach();
+  });
+
+  it('of a run of the kernel come from the server once that is gone', async () => {
     const created = '2026-01-01T00:00:00Z';
-    const run = detail({ id: 'local-3', created });
-    const model = new FakeModel({ experiment_id: 'local-3', experiment: run });
+    const run = detail({ created, in_kernel: true });
+    const model = new FakeModel({ experiment_id: 7, experiment: run });
     const { where, detach } = await mounted(model);
     expect(textsOf(where, '.det-badge')).toEqual(['Running']);
-    const message = 'its kernel was restarted, after batch 16 of 64.';
+    const message = 'its kernel was restarted.';
     const error = { type: 'Stopped', message, traceback: '' };
-    const path = 'local/experiments/3';
+    const path = 'master/experiments/7';
     server.answers[path] = { ...run, state: 'CANCELED', error };
     server.answers[`${path}/trials`] = [trial({ id: 1, state: 'CANCELED' })];
     server.answers[`${path}/checkpoints`] = [checkpoint()];
     server.answers[`${path}/curves`] = [curve()];
-    server.answers[`${path}/trials/1/logs`] = [];
+    server.answers['master/trials/1/logs'] = [];
     model.dead = true;
     model.trigger('comm_live_update');
     await vi.advanceTimersByTimeAsync(100);
@@ -211,11 +226,10 @@ describe('the data of a view', () => {
     detach();
   });
 
-  it('of a local run are stopped by an interrupt of its kernel, and never paused', async () => {
+  it('of a run of the kernel are stopped by an interrupt of it, and never paused', async () => {
     const model = new FakeModel({
-      experiment_id: 'local-3',
       kernel_id: 'k-1',
-      experiment: detail()
+      experiment: detail({ in_kernel: true })
     });
     server.answers['/lab/api/kernels/k-1/interrupt'] = {};
     const { where, detach } = await mounted(model);

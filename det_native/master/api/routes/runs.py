@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from det_native.master.api.answers import RunId, TheService
+from det_native.master.api.answers import RunId, TheOwner, TheService
 from det_native.master.api.serving import serve
 from det_native.master.store import reports
 from det_native.schema import routes
+from det_native.schema.kernel_runs import KernelRun, KernelRunRecorded
 from det_native.schema.outputs import ArtifactsReport
 from det_native.schema.rest import BestMetric, ReportBatch, ReportsAccepted
 from det_native.storage.paths import UnsafePathError
+
+
+@serve(routes.RECORD_KERNEL_RUN)
+def record_kernel_run(body: KernelRun, service: TheService, owner: TheOwner) -> KernelRunRecorded:
+    return service.record_kernel_run(owner, body)
 
 
 @serve(routes.POST_REPORTS)

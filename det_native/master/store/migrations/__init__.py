@@ -5,4 +5,4 @@ To change the tables: change ``store/tables.py`` or ``store/user_tables.py``, ad
 knows.
 """
 
-HEAD = "0022"
+HEAD = "0023"
