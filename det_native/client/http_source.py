@@ -22,6 +22,7 @@ from det_native.client.transfer_bar import counted
 from det_native.errors import (
     ArgumentError,
     CheckpointCorruptError,
+    CheckpointError,
     NotFoundError,
     RequestError,
     StorageError,
@@ -351,8 +352,11 @@ class HttpSource(Source):
             return None
 
     def load(self, checkpoint: rest.Checkpoint, directory: Path) -> Any:
-        program = {"bundle": self.bundle(checkpoint.experiment_id), "read_blob": self.blob}
-        return load_from(self, checkpoint, directory, files=self._files_of_earlier, **program)
+        try:
+            bundle = self.bundle(checkpoint.experiment_id)
+        except UnsupportedFeatureError as error:
+            raise CheckpointError(f"{error} checkpoint.download() has the weights.") from None
+        return load_from(self, checkpoint, directory, files=self._files_of_earlier, bundle=bundle, read_blob=self.blob)
 
     @contextmanager
     def _files_of_earlier(self, uuid: str) -> Iterator[Path]:
@@ -362,8 +366,19 @@ class HttpSource(Source):
             yield Path(folder)
 
     def bundle(self, experiment_id: int) -> BundleManifest:
-        """Return the experiment's bundle."""
-        return self._session.call(routes.GET_BUNDLE, bundle_id=self.experiment(experiment_id).bundle_id)
+        """Return the experiment's bundle.
+
+        Raises
+        ------
+        UnsupportedFeatureError
+            If it could not be captured in the process that trained.
+        """
+        detail = self.experiment(experiment_id)
+        if detail.bundle_id is None:
+            lines = [line.strip(" -") for line in detail.no_program.splitlines() if line.strip()]
+            why = " ".join(lines[:2]).rstrip(".") or "an earlier version ran it"
+            raise UnsupportedFeatureError(f"The code of experiment {detail.id} could not be kept ({why}).")
+        return self._session.call(routes.GET_BUNDLE, bundle_id=detail.bundle_id)
 
     def blob(self, sha256: str) -> bytes:
         """Return the raw content of one blob."""

@@ -56,6 +56,7 @@ class KernelSource(HttpSource):
         NotRecordedError
             If no master has it.
         """
+        assert self._session is not None  # others ask by this number: after the training all of it is there
         return self._recorded().wait().experiment_id
 
     def ended(self, sender: Sender) -> None:

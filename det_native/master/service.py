@@ -8,6 +8,7 @@ import os
 import platform
 import sys
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
@@ -28,7 +29,7 @@ from det_native.master.flow.active import Active
 from det_native.master.flow.checks import Checks
 from det_native.master.flow.cleaning import Cleaner
 from det_native.master.flow.collector import Collector
-from det_native.master.flow.context import Context
+from det_native.master.flow.context import Context, tell_experiment, tell_trial
 from det_native.master.flow.creation import Forked, Idempotency, create
 from det_native.master.flow.deletion import Deletions
 from det_native.master.flow.experiments import Experiments
@@ -36,7 +37,7 @@ from det_native.master.flow.jobs import usable_here, worker_kind
 from det_native.master.flow.kernel_runs import record
 from det_native.master.flow.known import KnownBundles
 from det_native.master.flow.left_files import LeftFiles
-from det_native.master.flow.messages import Messages
+from det_native.master.flow.messages import Messages, text_of
 from det_native.master.flow.notebook_runs import KeptNotebooks, NotebookRuns
 from det_native.master.flow.places import Places
 from det_native.master.flow.runs import Runs
@@ -44,6 +45,7 @@ from det_native.master.flow.schedules import Schedules
 from det_native.master.flow.scheduling import Scheduling
 from det_native.master.flow.slots import Slots
 from det_native.master.flow.stores import absent, learn_blobs, open_blobs, open_data
+from det_native.master.flow.take_in import TakeIn, bring_home
 from det_native.master.flow.thread import DecisionThread, Waiter
 from det_native.master.flow.unneeded_blobs import BlobGuard
 from det_native.master.hourly_backups import HourlyBackups
@@ -85,6 +87,7 @@ _LOOK_PATIENCE = 1.0  # seconds
 # So long the answer to a deletion waits for its end.
 DELETION_SECONDS = 40.0
 _MACHINES_SECONDS = 15.0
+_LEFT_SECONDS = 60.0
 #: Live runs are asked to report no more often in all; each of them gathers its rows so long.
 REPORTS_PER_SECOND = 100.0
 KILLED_ON_A_FULL_DISK = (
@@ -185,6 +188,10 @@ class Service:
         )
         self.notebooks = KeptNotebooks(self.database, self.blobs, self.guard)
         self.files_left = LeftFiles(self._context, self.blobs, self.collector.submit)
+        self.take_in = TakeIn(
+            self._context, OWNER, lambda run_id, heard: self._thread.post(partial(self._end_taken_in, run_id, heard))
+        )
+        self._looked_for_left = float("-inf")
         self.outage = Outage(places.home, self.database, self._tell_outage)
         self.database.on_fault = lambda: self._thread.post(self.outage.look)
         self._last_active = self._listed = 0
@@ -625,6 +632,10 @@ class Service:
         self._scheduling.take_up()
         self._unscheduled = True
 
+    def _take_in(self) -> None:
+        with self.deletions.storing:
+            self.take_in.look()
+
     def _summarise_earlier(self) -> None:
         """Summarise the metrics of trials of an earlier version, step by step: other writers take turns with it."""
         if summaries.summarise_earlier(self.database):
@@ -694,6 +705,18 @@ class Service:
             self._end_if_broken(experiment_id)
         self._unscheduled = True
 
+    def _end_taken_in(self, run_id: str, heard: float) -> None:
+        """Decide what has become of a run that was over before it was recorded."""
+        self._runs.take_in(run_id)
+        self._ended(Exit(run_id, None, "it ended before a master was there"))
+        moment = datetime.fromtimestamp(heard, UTC)
+        with self.database.write() as transaction:
+            run = run_store.get(transaction.connection, run_id)
+            if run is not None:
+                run_store.date_back(transaction, run, text_of(moment))
+                tell_experiment(transaction, run.experiment_id)
+                tell_trial(transaction, run.trial_id)
+
     def _end_if_broken(self, experiment_id: int) -> None:
         """End the trials of an experiment whose search cannot go on."""
         if not self._experiments.is_failing(experiment_id):
@@ -725,6 +748,9 @@ class Service:
         self.outage.look()
         for exit in [*self._launcher.poll(), *self._context.kernels.poll(self._runs.watches.silence)]:
             self._thread.post(partial(self._ended, exit))
+        if time.monotonic() > self._looked_for_left + _LEFT_SECONDS:
+            self._looked_for_left = time.monotonic()
+            self.collector.again(self._take_in)
         self._look_at_cluster()
         self._reserve.hold()
         self._runs.tick()
@@ -762,6 +788,7 @@ class Service:
         if expected and ending is not None:  # before its working directory is cleared
             self.files_left.look_at(ending.run_id, ending.trial_id, ending.ranks)
         if run is not None:
+            self.collector.submit(bring_home, self._context, run.run_id)
             self.collector.submit(collection.clear_work, self._context, run.run_id, run.experiment_id)
             self.collector.submit(collection.clear_old_runs, self._context)
 

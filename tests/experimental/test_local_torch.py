@@ -188,7 +188,7 @@ def test_superfluous_checkpoints_are_deleted_at_the_end() -> None:
 def test_another_process_is_told_why_the_code_was_not_kept() -> None:
     experiment = det.experimental.create(LineTrial, CONFIG, local=True)  # by pytest, whose program is not the user's
     attached = det.attach(experiment.id)
-    with pytest.raises(CheckpointError, match=r"could not be kept \(.+\): checkpoint\.download"):
+    with pytest.raises(CheckpointError, match=r"could not be kept \(.+\)\. checkpoint\.download"):
         attached.top_checkpoint().load()
     with pytest.raises(UnsupportedFeatureError, match=r"could not be kept \("):
         attached.notebook("program.ipynb")

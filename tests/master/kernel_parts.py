@@ -69,7 +69,7 @@ def wait_to_be_taken_in(asked: KernelRun) -> Path:
 class KernelWorker(Worker):
     """Speaks for a run in a process of the user's."""
 
-    def __init__(self, master: Master, asked: KernelRun) -> None:
+    def __init__(self, master: Master, asked: KernelRun, checkpoints: Path | None = None) -> None:
         answer = record(master, asked)
         assert answer.status_code == 200, answer.text
         self.asked = asked
@@ -80,7 +80,7 @@ class KernelWorker(Worker):
             blobs="",
             bundle=manifest(),
             bundle_id=asked.bundle_id or "",
-            checkpoints=str(Path(asked.directory).parents[1] / "checkpoints"),
+            checkpoints=str(checkpoints or Path(asked.directory).parents[1] / "checkpoints"),
             token=asked.token,
             run_id=asked.run_id,
             experiment_id=0,

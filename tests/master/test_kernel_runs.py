@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from kernel_parts import STARTED, KernelWorker, kernel_run, process_facts, record, sleeping_process
-from master_parts import Master, MemoryLauncher, running_master
+from master_parts import Master, MemoryLauncher, Worker, running_master
 
 from det_native import PROTOCOL
 from det_native.master.flow import kernels
@@ -165,6 +165,37 @@ def test_without_a_program_it_is_an_experiment_like_others_but_nothing_is_made_o
         assert "The cell was typed in a console." in refused.json()["error"]
     assert master.client.delete(f"/api/v1/experiments/{number}").status_code == 200
     assert not Path(worker.asked.directory).exists()
+
+
+def test_checkpoints_that_a_kernel_has_in_another_folder_are_read_kept_and_deleted_there(
+    master: Master, tmp_path: Path
+) -> None:
+    folder = tmp_path / "of the kernel"
+    asked = kernel_run(home_of(master), process_facts(os.getpid()), bundle_id=master.bundle())
+    worker = KernelWorker(master, asked, folder)
+    worker.start(length=20)
+    uuids = []
+    for batch, loss in ((10, 0.5), (20, 0.1)):
+        worker.train(batch - 9, batch)
+        uuids.append(worker.checkpoint(batch))
+        worker.validate(batch, loss=loss)
+    number = worker.experiment_id
+    assert master.client.get(f"/api/v1/checkpoints/{uuids[0]}/files/weights").text == "weights after 10"
+    worker.exit(batch=20)
+    master.until_state(number, "COMPLETED")
+    master.until("/master", lambda _: sorted(each.name for each in folder.glob("0*")) == [uuids[1]])
+    assert master.client.post(f"/api/v1/checkpoints/{uuids[1]}/verify").json()["ok"]
+    body = {"length": 10, "unit": "batches"}
+    assert master.client.post(f"/api/v1/experiments/{number}/continue", json=body).status_code == 201
+    (job,) = master.world.wait_for_jobs(1)
+    assert job.warm_start is not None
+    assert (job.warm_start.checkpoints, job.warm_start.manifest.uuid) == (str(folder), uuids[1])
+    assert job.checkpoints == str(home_of(master) / "checkpoints")
+    Worker(master, job).complete(10)
+    master.until_state(job.experiment_id, "COMPLETED")
+    assert master.client.delete(f"/api/v1/experiments/{job.experiment_id}").status_code == 200
+    assert master.client.delete(f"/api/v1/experiments/{number}").status_code == 200
+    assert [*folder.glob("0*")] == []
 
 
 def test_what_cannot_be_recorded_is_refused(master: Master) -> None:

@@ -229,6 +229,7 @@ NOT_FOR_PAGES = {
     "DELETE /api/v1/data/{name}",
     "POST /api/v1/environment",
     "POST /api/v1/experiments",
+    "POST /api/v1/kernel-runs",
     "POST /api/v1/master/clean",
     "POST /api/v1/master/shutdown",
     "POST /api/v1/page",

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, select
 
 from det_native.master.flow.context import Context
 from det_native.master.flow.space import size_of
+from det_native.master.flow.take_in import waiting, waiting_hashes
 from det_native.master.flow.unneeded_blobs import BlobGuard, new_since, unneeded
 from det_native.master.store import runs as run_store
 from det_native.master.store.tables import experiments, runs, trials
@@ -62,7 +63,7 @@ class Cleaner:
     def _clean_blobs(self, before: float, dry_run: bool) -> CleanedKind:
         since = min(before, new_since())
         with self._context.database.read() as connection:
-            doomed = unneeded(connection, self._blobs)
+            doomed = unneeded(connection, self._blobs) - waiting_hashes(self._context)
         doomed = {sha256 for sha256 in doomed if (self._blobs.modified(sha256) or 0.0) < since}
         gone = self._guard.deletable(doomed) if dry_run else self._guard.delete(doomed, since)
         return CleanedKind(kind="blobs", bytes=sum(gone.values()), count=len(gone))
@@ -81,16 +82,14 @@ class Cleaner:
     def _trials_run(self) -> bool:
         """Whether a trial runs, here or in a kernel: none says which cached datasets it reads."""
         with self._context.database.read() as connection:
-            if run_store.alive(connection):
-                return True
-        local = self._context.places.home / "local"
-        return any(_is_held(folder / "run.lock") for folder in _children(local) if folder.name.isdigit())
+            return bool(run_store.alive(connection) or waiting(self._context))
 
     def _clean_runs(self, before: float, dry_run: bool) -> CleanedKind:
         root = self._context.places.home / "runs"
         with self._context.database.read() as connection:
             kept, ended = _runs_of(connection, ended=False), _runs_of(connection, ended=True)
             kept |= {run.run_id for run in run_store.alive(connection)}
+        kept |= {folder.name for folder in waiting(self._context)}
 
         def may_go(folder: Path) -> bool:
             if folder.name in kept or (root / ".publishing" / f"{folder.name}.json").exists():
@@ -113,20 +112,6 @@ class Cleaner:
         if not dry_run:
             count += self._blobs.remove_leftovers()
         return CleanedKind(kind="uploads", bytes=size, count=count)
-
-
-def _is_held(path: Path) -> bool:
-    """Whether a process holds a lock file; where that cannot be asked without taking it, it counts as held."""
-    try:
-        import fcntl
-
-        with path.open("rb") as file:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except (ImportError, OSError):
-        return True
-    return False
 
 
 def _runs_of(connection: Connection, *, ended: bool) -> set[str]:

@@ -12,7 +12,8 @@ from sqlalchemy.exc import OperationalError
 
 from det_native.errors import DetError
 from det_native.master.flow.context import Context
-from det_native.master.flow.places_of_checkpoints import storage_for
+from det_native.master.flow.places_of_checkpoints import storage_of
+from det_native.master.flow.take_in import waiting
 from det_native.master.store import bundles, checkpoints, experiments, protection, runs, trials
 from det_native.master.store.database import Transaction, is_disk_full
 from det_native.schema import rest
@@ -55,9 +56,8 @@ def collect(context: Context, experiment_id: int) -> None:
             experiment = experiments.get(transaction.connection, experiment_id)
             retire(transaction, experiment)
             found = checkpoints.of_experiment(transaction.connection, experiment_id)
-        config = ExperimentConfig.model_validate(experiment.config)
-        _delete_files(context, config, [one.uuid for one in found if one.state is CheckpointState.DELETED])
-        storage_for(config, context.places).remove_leftovers()
+        _delete_files(context, experiment, [one.uuid for one in found if one.state is CheckpointState.DELETED])
+        storage_of(context, experiment).remove_leftovers()
         with context.database.write() as transaction:
             experiments.set_collected(transaction, experiment_id)
     except (DetError, OSError, OperationalError) as error:
@@ -94,8 +94,7 @@ def collect_running(
         experiment = experiments.get(connection, experiment_id)
         if experiment.state.terminal:
             return
-        config = ExperimentConfig.model_validate(experiment.config)
-        policy = config.checkpoint_storage
+        policy = ExperimentConfig.model_validate(experiment.config).checkpoint_storage
         if policy.save_experiment_best:
             trial_id = None
         if trial_id is None:
@@ -125,10 +124,10 @@ def collect_running(
             if not is_disk_full(error):
                 raise
             # Which makes room to store that. Nobody can have registered one since: that could not be stored, either.
-            _delete_files(context, config, gone)
+            _delete_files(context, experiment, gone)
             _tell_deleted(context, gone)
         else:
-            _delete_files(context, config, gone)  # what fails here, `collect` does at the end
+            _delete_files(context, experiment, gone)  # what fails here, `collect` does at the end
     except (DetError, OSError, OperationalError) as error:
         logger.warning("Superfluous checkpoints of experiment %d cannot be deleted now: %s", experiment_id, error)
 
@@ -157,10 +156,10 @@ def _tell_deleted(context: Context, uuids: Sequence[str]) -> list[str]:
     return gone
 
 
-def _delete_files(context: Context, config: ExperimentConfig, uuids: Sequence[str]) -> None:
+def _delete_files(context: Context, experiment: rest.Experiment, uuids: Sequence[str]) -> None:
     if not uuids:
         return
-    storage = storage_for(config, context.places)
+    storage = storage_of(context, experiment)
     for uuid in uuids:
         storage.delete(uuid)
 
@@ -212,11 +211,12 @@ def clear_old_runs(context: Context) -> None:
     root = context.places.run("x").parent
     if not root.is_dir():
         return
+    unknown = {folder.name for folder in waiting(context)}
     newest_first = sorted((path.name for path in root.iterdir() if _is_run(path.name)), reverse=True)
     with context.database.read() as connection:
         alive = {run.run_id for run in runs.alive(connection)}
     for run_id in newest_first[KEPT_RUNS:]:
-        if run_id in alive or (root / ".publishing" / f"{run_id}.json").exists():
+        if run_id in alive | unknown or (root / ".publishing" / f"{run_id}.json").exists():
             continue
         try:
             for path in (root / run_id).iterdir():

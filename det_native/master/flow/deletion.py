@@ -22,10 +22,10 @@ from sqlalchemy.exc import OperationalError
 
 from det_native.errors import DetError, RequestError
 from det_native.master.flow.context import Context, tell_experiment
-from det_native.master.flow.places_of_checkpoints import storage_for
+from det_native.master.flow.places_of_checkpoints import storage_of
+from det_native.master.flow.take_in import waiting_hashes
 from det_native.master.store import experiments, life, unfinished
 from det_native.schema import rest
-from det_native.schema.config import ExperimentConfig
 from det_native.schema.life import Deletion
 from det_native.storage.blobs import BlobStore
 
@@ -140,7 +140,7 @@ class Deletions:
             experiment = experiments.get(connection, experiment_id)
             found = life.checkpoints_of(connection, experiment_id)
             runs = life.runs_of(connection, experiment_id)
-        storage = storage_for(ExperimentConfig.model_validate(experiment.config), places)
+        storage = storage_of(self._context, experiment)
         if storage.uri in unreachable:  # to wait for it again takes long, and nothing else is deleted meanwhile
             raise _UnreachableError(storage.uri, "nothing there answers")
         for uuid, _, _ in found:
@@ -159,7 +159,7 @@ class Deletions:
                 hashes, bundle_id = life.only_blobs(connection, experiment_id)
                 others_run = bool(unfinished.count(connection))
             since = _seconds(experiment.ended) if others_run else None
-            for sha256 in sorted(hashes):
+            for sha256 in sorted(hashes - waiting_hashes(self._context)):
                 if not self._is_anew(sha256, since):
                     self._blobs.delete(sha256)
             self._blobs.tell_loss()

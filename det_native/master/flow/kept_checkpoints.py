@@ -5,10 +5,9 @@ from __future__ import annotations
 from det_native.errors import CheckpointError, RequestError
 from det_native.master.flow.collection import of_starting_runs
 from det_native.master.flow.context import Context
-from det_native.master.flow.places_of_checkpoints import storage_for
+from det_native.master.flow.places_of_checkpoints import storage_of
 from det_native.master.store import checkpoints, experiments, protection, trials
 from det_native.schema import registry, rest
-from det_native.schema.config import ExperimentConfig
 from det_native.schema.retention import LAST_WHILE_RUNNING
 from det_native.schema.states import CheckpointState
 
@@ -43,7 +42,7 @@ def verify(context: Context, checkpoint: rest.Checkpoint) -> registry.Checkpoint
         return registry.CheckpointVerified(ok=False, problem=f"Checkpoint {checkpoint.uuid} was deleted.", **facts)
     with context.database.read() as connection:
         experiment = experiments.get(connection, checkpoint.experiment_id)
-    storage = storage_for(ExperimentConfig.model_validate(experiment.config), context.places)
+    storage = storage_of(context, experiment)
     try:
         storage.verify(checkpoint.manifest)
     except CheckpointError as error:
@@ -79,7 +78,7 @@ def delete(context: Context, owner: str, uuid: str) -> rest.Checkpoint:
             if reason:
                 raise RequestError(409, f"Checkpoint {uuid} cannot be deleted: {reason}.")
             checkpoints.set_deleted(transaction, [uuid])
-    storage = storage_for(ExperimentConfig.model_validate(experiment.config), context.places)
+    storage = storage_of(context, experiment)
     try:
         storage.delete(uuid)
     except OSError as error:

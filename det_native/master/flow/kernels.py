@@ -31,7 +31,7 @@ class _Run:
 class Kernels:
     """The runs in processes of the user's, with those verbs of a launcher that need no power over them.
 
-    Used by the decision thread only, but for :meth:`folder_of`.
+    Used by the decision thread only, but for :meth:`folder_of` and :meth:`move`.
     """
 
     def __init__(self) -> None:
@@ -52,6 +52,10 @@ class Kernels:
         """Return the folder of a run, which may be on another machine; None of a run that is none of these."""
         run = self._runs.get(run_id)
         return None if run is None else run.folder
+
+    def move(self, run_id: str, folder: Path) -> None:
+        """The folder of a run that is over has moved."""
+        self._runs[run_id].folder = folder
 
     def has_ended(self, run_id: str) -> None:
         """The run has sent its exit report: it is over, though its process lives on."""

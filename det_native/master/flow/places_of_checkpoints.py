@@ -7,8 +7,11 @@ from concurrent.futures import TimeoutError as Late
 from typing import Any
 
 from det_native.errors import ConfigurationError, MissingDependencyError, Problem, StorageError
+from det_native.master.flow.context import Context
 from det_native.master.flow.kept_secrets import give, keep
 from det_native.master.flow.places import Places
+from det_native.master.store import experiments
+from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.storage_config import Address, DirectoryStorage, MasterStorage, SharedFileStorage, UrlStorage
 from det_native.storage.checkpoints import CheckpointStorage
@@ -39,9 +42,19 @@ def address_of(config: ExperimentConfig, places: Places, owner: str = OWNER) -> 
     return whole.address
 
 
-def storage_for(config: ExperimentConfig, places: Places, owner: str = OWNER) -> CheckpointStorage:
+def place_of(context: Context, experiment: rest.Experiment) -> Address:
+    """Return where the checkpoints of an experiment lie: those of a kernel are where it has put them."""
+    if experiment.in_kernel:
+        with context.database.read() as connection:
+            kept_at = experiments.kept_at(connection, experiment.id)
+        if kept_at:
+            return Address(kept_at, {})
+    return address_of(ExperimentConfig.model_validate(experiment.config), context.places)
+
+
+def storage_of(context: Context, experiment: rest.Experiment) -> CheckpointStorage:
     """Return an experiment's checkpoints; a storage that does not answer is given up soon."""
-    return CheckpointStorage(*address_of(config, places, owner), prompt=True)
+    return CheckpointStorage(*place_of(context, experiment), prompt=True)
 
 
 def with_masters_storage(config: ExperimentConfig, places: Places) -> ExperimentConfig:

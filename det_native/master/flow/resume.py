@@ -6,14 +6,11 @@ from dataclasses import dataclass, field
 
 from det_native.errors import CheckpointError, StorageError
 from det_native.master.flow.context import Context
-from det_native.master.flow.places import Places
-from det_native.master.flow.places_of_checkpoints import storage_for
+from det_native.master.flow.places_of_checkpoints import storage_of
 from det_native.master.store import checkpoints
 from det_native.schema import rest
-from det_native.schema.config import ExperimentConfig
 from det_native.schema.manifests import CheckpointManifest, Sha256
 from det_native.schema.states import CheckpointState
-from det_native.storage.checkpoints import CheckpointStorage
 
 # Of so many checkpoints at most the worker is told what their manifests have to be.
 KNOWN = 1000
@@ -60,7 +57,7 @@ def find_resume(context: Context, experiment: rest.Experiment, trial: rest.Trial
     if not known:
         return Resume()
     known.sort(key=lambda one: (one.batch, one.created), reverse=True)
-    storage = storage_of(context.places, experiment)
+    storage = storage_of(context, experiment)
     manifests = {one.uuid: one.manifest.sha256 for one in known[:KNOWN]}
     passed_over: list[str] = []
     for one in known:
@@ -78,8 +75,3 @@ def find_resume(context: Context, experiment: rest.Experiment, trial: rest.Trial
             ) from error
         return Resume(one.manifest, manifests, passed_over)
     return Resume(None, manifests, passed_over)
-
-
-def storage_of(places: Places, experiment: rest.Experiment) -> CheckpointStorage:
-    """Return where an experiment's checkpoints are."""
-    return storage_for(ExperimentConfig.model_validate(experiment.config), places)

@@ -6,8 +6,7 @@ from sqlalchemy import Connection
 
 from det_native.errors import CheckpointError, CheckpointNotFoundError
 from det_native.master.flow.context import Context
-from det_native.master.flow.places_of_checkpoints import address_of
-from det_native.master.flow.resume import storage_of
+from det_native.master.flow.places_of_checkpoints import place_of, storage_of
 from det_native.master.store import checkpoints, experiments, trials
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
@@ -69,12 +68,12 @@ def source_of(context: Context, trial: rest.Trial) -> WarmStartSource | None:
         own = checkpoints.latest(connection, trial.id)
         experiment = experiments.get(connection, source.experiment_id)
         searcher = experiments.config_of(connection, trial.experiment_id).get("searcher") or {}
-    storage = storage_of(context.places, experiment)
+    storage = storage_of(context, experiment)
     # A copy of another trial of the same search begins with its weights only.
     optimizers = bool(searcher.get("source_optimizer")) and source.experiment_id != trial.experiment_id
     if own is None:  # else it is only needed if all checkpoints of the trial's own are damaged
         storage.check(source.manifest)
-    address = address_of(ExperimentConfig.model_validate(experiment.config), context.places)
+    address = place_of(context, experiment)
     return WarmStartSource(
         checkpoints=address.url, manifest=source.manifest, options=address.options, optimizers=optimizers
     )
@@ -106,7 +105,7 @@ def earlier_of(context: Context, program: Program) -> dict[str, WarmStartSource]
         with context.database.read() as connection:
             source = checkpoints.get(connection, uuid)
             experiment = experiments.get(connection, source.experiment_id)
-        url, options = address_of(ExperimentConfig.model_validate(experiment.config), context.places)
+        url, options = place_of(context, experiment)
         sources[uuid] = WarmStartSource(checkpoints=url, manifest=source.manifest, options=options)
     return sources
 

@@ -205,6 +205,7 @@ _FACTS = (
         experiments.c.owner,
         experiments.c.state.label("experiment_state"),
         experiments.c.metric,
+        experiments.c.in_kernel,
         experiments.c.best_validation.label("experiment_best"),
     )
     .join(trial_table, trial_table.c.id == runs.c.trial_id)
@@ -336,6 +337,9 @@ def _apply_checkpoint(transaction: Transaction, run: _Run, report: rest.Checkpoi
         transaction, report, trial_id=run.row.trial_id, experiment_id=run.row.experiment_id, run_id=run.run_id
     )
     if checkpoint is not None:
+        if run.row.in_kernel and report.location.startswith("/"):
+            place = report.location.rpartition("/")[0]
+            experiment_store.set_kept_at(transaction, run.row.experiment_id, place)
         data = checkpoint.model_dump(mode="json")
         events.emit(transaction, run.row.owner, "checkpoint", run.row.experiment_id, run.row.trial_id, data)
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, Update, bindparam, func, insert, select, update
+from sqlalchemy import Connection, Row, Select, Update, bindparam, delete, func, insert, select, update
 
 from det_native.master.store import trials as trial_store
 from det_native.master.store.database import Transaction
 from det_native.master.store.encoding import now
-from det_native.master.store.tables import runs, trials
+from det_native.master.store.tables import batch_times, experiments, runs, trials
 from det_native.schema.rest import ExitReport
 from det_native.schema.states import MetricKind, RunState
 
@@ -150,6 +150,19 @@ def ask_to_stop(transaction: Transaction, experiment_id: int) -> None:
 def ask_run_to_stop(transaction: Transaction, run_id: str) -> None:
     """Have one run told, with whatever it reports next, to checkpoint and end."""
     update_row(transaction, run_id, stop_asked=True)
+
+
+def date_back(transaction: Transaction, run: Run, moment: str) -> None:
+    """Have what ended before the master heard of it end when it did; when its batches were done is not known."""
+    connection = transaction.connection
+    for table, mine in (
+        (runs, runs.c.run_id == run.run_id),
+        (trials, trials.c.id == run.trial_id),
+        (experiments, experiments.c.id == run.experiment_id),
+    ):
+        connection.execute(update(table).where(mine, table.c.ended.is_not(None)).values(ended=moment))
+    trial_store.update_row(transaction, run.trial_id, best_at=None)
+    connection.execute(delete(batch_times).where(batch_times.c.trial_id == run.trial_id))
 
 
 def end(transaction: Transaction, run_id: str) -> None:

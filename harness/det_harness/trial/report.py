@@ -491,7 +491,8 @@ class SpoolReporter:
         return min(backoff * 2, 0.5 if self._closing and not self._left else _LONGEST_BACKOFF)
 
     def _end_sending(self, sentence: str, *, stop: bool) -> None:
-        logger.error("%s", sentence)
+        # Of a run that has ended, another way may have brought the rest to the master.
+        logger.log(self._outages if self._left else logging.ERROR, "%s", sentence)
         with self._wake:
             self._sending_ended = True
             self._stop = self._stop or stop

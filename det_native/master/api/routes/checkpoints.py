@@ -13,7 +13,7 @@ from det_native.errors import NotFoundError
 from det_native.master.api.answers import TheOwner, TheService, Uuid
 from det_native.master.api.serving import serve
 from det_native.master.flow import kept_checkpoints
-from det_native.master.flow.resume import storage_of
+from det_native.master.flow.places_of_checkpoints import storage_of
 from det_native.master.store import checkpoints, experiments, registry
 from det_native.schema import routes
 from det_native.schema.downloads import attachment
@@ -38,7 +38,7 @@ def get_checkpoint_instead(uuid: Uuid, service: TheService, owner: TheOwner) -> 
         damaged = checkpoints.get(connection, uuid, owner)
         experiment = experiments.get(connection, damaged.experiment_id, owner)
         known = checkpoints.of_trial(connection, damaged.trial_id, owner)
-    found = find_instead(storage_of(service.places, experiment), damaged, known)
+    found = find_instead(storage_of(service.context, experiment), damaged, known)
     if found is None:
         raise NotFoundError(
             f"Trial {trial_name(damaged.experiment_id, damaged.shown_trial)} has no other checkpoint that is whole."
@@ -89,7 +89,7 @@ def get_checkpoint_file(
     if file is None:
         raise NotFoundError(f"Checkpoint {uuid} has no file {path!r}.")
     service.collector.reads(uuid)
-    storage = storage_of(service.places, experiment)
+    storage = storage_of(service.context, experiment)
     begin = min(offset, file.size)
     try:
         storage.check(checkpoint.manifest, path)  # once the answer has begun, nothing can be said of it
