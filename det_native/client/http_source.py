@@ -26,6 +26,7 @@ from det_native.errors import (
     NotFoundError,
     RequestError,
     StorageError,
+    UnsupportedFeatureError,
 )
 from det_native.schema import rest, routes
 from det_native.schema.life import Deletion, ExperimentContinuation, ExperimentFork, Retained, Retention

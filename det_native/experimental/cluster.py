@@ -48,6 +48,7 @@ from det_native.schema.config import ExperimentConfig
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import CallKind, Framework
 from det_native.schema.sampling import sample_hyperparameters
+from det_native.trial import Trial
 
 CHECK_SECONDS = 600.0
 
@@ -71,6 +72,24 @@ def submit_fit(call: Any, settings: Settings, origin: Origin) -> Experiment:
     folder = Path(settings.context_dir).expanduser() if settings.context_dir else notebook_folder()
     noted = proof_of(call, replace(environment, config=config.model_dump(mode="json")), origin.early, folder=folder)
     return submit(call.kind, call, config, call.framework, settings, origin, noted)
+
+
+def train_by_master(
+    kind: CallKind,
+    trial_class: type[Trial] | None,
+    config: ExperimentConfig,
+    framework: Framework,
+    settings: Settings,
+    origin: Origin,
+) -> Experiment:
+    """Submit what makes its own model, see :func:`submit`, and wait for its end if it was to be local."""
+    experiment = submit(kind, trial_class, config, framework, settings, origin)
+    if settings.place.by_master:
+        from det_native.home.waiting import wait_for_result
+
+        __tracebackhide__ = True
+        wait_for_result(experiment, settings.show)
+    return experiment
 
 
 def submit(

@@ -214,7 +214,6 @@ def keep(
     bundle: BundleManifest,
     files: dict[str, bytes],
     values: dict[str, bytes] | None = None,
-    codec: Codec = "npy",
 ) -> int:
     """Put an experiment whose program has files and values; return its number."""
     sent = {name: (hashlib.sha256(content).hexdigest(), content) for name, content in (values or {}).items()}

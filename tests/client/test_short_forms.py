@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from det_native.local.store import trial_row
 from IPython.lib.pretty import pretty
 from made_experiments import make_experiment, source_of, trial_row
 
