@@ -127,7 +127,7 @@ class Session:
         *,
         attempts: int = _ATTEMPTS,
         tell_silence: bool = True,
-        route: Route | None = None,
+        route: Route | _RouteOfRun | None = None,
         find: Find | None = None,
     ) -> None:
         self.url = normal_url(url) if route is None else route.name
