@@ -406,7 +406,7 @@ class Session:
 class _RouteOfRun:
     """The way to a master, for the reports of a run."""
 
-    def __init__(self, route: Route, token: str) -> None:
+    def __init__(self, route: Route | _RouteOfRun, token: str) -> None:
         self._route = route
         self._token = token
 
