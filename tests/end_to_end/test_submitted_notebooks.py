@@ -78,6 +78,7 @@ def test_a_submitted_notebook_says_what_run_all_says(path: Path, tmp_path: Path)
         client.execute(env=environment(homes["plain"]))
         output, _ = process.communicate(timeout=400)
         assert process.returncode == 0, output
+        assert "experiments ," not in output, "each training has a number, those of `fit()` here, too"
         executed = nbformat.read(homes["submitted"] / "notebook-runs" / "1" / "executed.ipynb", as_version=4)
         varying = VARYING.get(path.stem, set())
         assert said(executed, varying) == said(notebook, varying)
