@@ -13,7 +13,7 @@ import pytest
 import torch
 from both_sides import train
 
-from det_native.capture.carry import CannotSendError, encode
+from det_native.capture.carry import CannotSendError, pack
 from det_native.capture.value_paths import ValuePaths
 from det_native.capture.values_to_send import _holds_data, _is_place
 from det_native.capture.watch import Watch
@@ -126,7 +126,7 @@ def _jobs(objects: dict[str, Any]) -> dict[str, Callable[[], object]]:
     def send() -> None:
         for name in names:
             with suppress(CannotSendError):
-                encode(name, names, declared=False)
+                pack([name], names)
 
     return {
         "packing what a call reaches": lambda: pack_roots(table, 1 << 20, folder="/somewhere"),
