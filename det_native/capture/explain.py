@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from det_native.capture.carry import CannotSendError
@@ -10,9 +10,11 @@ from det_native.capture.execution import Execution
 from det_native.capture.log import CallRecord, LoggedExecution
 from det_native.capture.program.choose import GONE, ROOM, TOO_MUCH, TOOK_LONG
 from det_native.capture.program.records import Kind, Read, Refusal, Run
+from det_native.capture.secrets import environment_reads, find_secrets
 from det_native.capture.value_formats import size_of, type_name
 from det_native.errors import Problem
 from det_native.schema.rest import CaptureRow
+from det_native.schema.time_left import duration
 
 #: Bytes above which a row says that a value is made again.
 LARGE = 1 << 20
@@ -187,7 +189,7 @@ def never_again_problem(execution: Execution, why: str) -> Problem:
 
 def execution_rows(logged: LoggedExecution, execution: Execution, kind: Kind, reason: str) -> Iterator[CaptureRow]:
     """One row for each cell that runs again: why, and how long it took."""
-    took = f"; took {human_time(logged.time.duration)}" if logged.time.duration is not None else "; duration not known"
+    took = f"; took {duration(logged.time.duration)}" if logged.time.duration is not None else "; duration not known"
     if logged.ending.succeeded is None:
         took = "; running"
     early = "" if logged.ending.recorded else "; ran before det_native was imported, counted as successful"
@@ -201,10 +203,10 @@ def execution_rows(logged: LoggedExecution, execution: Execution, kind: Kind, re
     yield CaptureRow(what=what, how="runs again", size=0, cell=execution.cell, note=note)
 
 
-def stays_row(execution: Execution, duration: float | None, why: str, has_settings: bool) -> CaptureRow:
+def stays_row(execution: Execution, took_seconds: float | None, why: str, has_settings: bool) -> CaptureRow:
     """One row for a cell that stays behind, but for its settings if it has some."""
-    seconds = duration or 0.0
-    took = [f"took {human_time(seconds)}"] if seconds >= 1 else []
+    seconds = took_seconds or 0.0
+    took = [f"took {duration(seconds)}"] if seconds >= 1 else []
     reasons = took if took and why == TOOK_LONG else [why, *took]
     kept = ", but for its imports, definitions and plain settings" if has_settings else ""
     if execution.failed_line is not None and not execution.skipped:
@@ -271,16 +273,6 @@ def training_warning(execution: Execution, source: str, calls: Sequence[CallReco
         )
 
 
-def human_time(seconds: float) -> str:
-    """Return ``1 min 15 s`` for 75 seconds."""
-    if seconds < 60:
-        return f"{seconds:.1f} s" if seconds >= 0.05 else "under 0.1 s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"
-
-
 def lower(label: str) -> str:
     """Return the label of an execution as it stands within a sentence."""
     return label[0].lower() + label[1:]
@@ -289,3 +281,43 @@ def lower(label: str) -> str:
 def via(path: tuple[str, ...]) -> str:
     """Return the way by which a name is used."""
     return f" ({' -> '.join(path)})" if len(path) > 1 else ""
+
+
+def secret_problems(source: str, where: str, consent: Collection[str], form_only: bool = False) -> Iterator[Problem]:
+    """Literal secrets in code that would be sent; never what they say.
+
+    Parameters
+    ----------
+    source : str
+    where : str
+        The cell or file, for the message.
+    consent : collection of str
+        Names that the user declared in ``values=``: sending those is asked for.
+    form_only : bool
+        Only report what looks like a key by its form.
+    """
+    for secret in find_secrets(source):
+        if secret.name in consent or (form_only and secret.kind == "by its name"):
+            continue
+        named = f"`{secret.name}` holds a string that" if secret.name else "a string"
+        variable = secret.name.upper() if secret.name.isidentifier() else "MY_SECRET"
+        send = f", or send it on purpose: values=['{secret.name}']" if secret.name.isidentifier() else ""
+        yield Problem(
+            f"{where}, line {secret.line}",
+            f"{named} looks like a secret ({secret.kind}); secrets are not sent unasked.",
+            f"Read it with os.environ['{variable}'] and set environment.environment_variables in the "
+            f"configuration{send}.",
+        )
+
+
+def secret_rows(source: str, label: str) -> Iterator[CaptureRow]:
+    """Environment variables that hold secrets and that the worker will need."""
+    for name in environment_reads(source):
+        yield CaptureRow(
+            what=name,
+            how="environment",
+            size=0,
+            cell=label,
+            status="not sent",
+            note="pass it by environment.environment_variables in the configuration",
+        )

@@ -1,18 +1,38 @@
-"""Addresses of masters: what form they have."""
+"""Addresses of masters: what form they have, and ways to a master that has none which lasts."""
 
 from __future__ import annotations
 
 import ipaddress
 import re
 import sys
-from typing import Literal
+from typing import Literal, Protocol
 from urllib.parse import urlsplit
 
-from det_native.errors import ArgumentError
+from det_native.errors import ArgumentError, DetError
 from det_native.schema.sockets import is_socket, path_of
 
 #: What is asked of a machine behind SSH: its master, the same and started if need be, or to end it (and its workers).
 Verb = Literal["find", "start", "stop", "kill"]
+
+
+class Route(Protocol):
+    """How a session reaches a master whose address may change, or has to be made first."""
+
+    #: Seconds that one who waits for an experiment goes on while the master is out of reach.
+    patience: float
+
+    @property
+    def name(self) -> str:
+        """What the master is called."""
+
+    def address(self) -> tuple[str, str]:
+        """Return the address to send to now, and the token; raises DetError if there is none."""
+
+    def doubt(self) -> None:
+        """Take note that no answer came from that address."""
+
+    def cut(self, reason: str) -> DetError:
+        """Take note that a connection broke while something came over it; return the error to raise."""
 
 
 def normal_url(url: str) -> str:

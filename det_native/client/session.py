@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 import requests
 from pydantic import ValidationError
@@ -15,7 +15,7 @@ from requests.auth import AuthBase
 
 from det_native._version import PROTOCOL, __version__
 from det_native.client import silence
-from det_native.client.addresses import is_loopback, normal_url, proves_itself
+from det_native.client.addresses import Route, is_loopback, normal_url, proves_itself
 from det_native.client.causes import innermost, never_sent, refused_by_tls, root_cause
 from det_native.client.lines import Lines
 from det_native.client.silence import reason_of_silence, told_if_silent
@@ -32,9 +32,6 @@ from det_native.errors import (
 from det_native.schema import routes
 from det_native.schema.rest import ErrorBody, Health
 from det_native.schema.sockets import NotOursError
-
-if TYPE_CHECKING:
-    from det_native.client.remote.link import Route
 
 PROTOCOL_HEADER = "X-Det-Protocol"
 IDEMPOTENCY_HEADER = "Idempotency-Key"

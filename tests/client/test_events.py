@@ -14,7 +14,7 @@ from det_native.client import waiting
 from det_native.client.events import EventFeed, EventStream, parse_frames
 from det_native.client.local_source import LocalSource
 from det_native.client.progress import ExperimentProgress
-from det_native.client.rendering import PlainProgress
+from det_native.client.rendering import ProgressView
 from det_native.errors import MasterUnreachableError, UserCodeError
 from det_native.local.store import LocalStore
 from det_native.schema import rest
@@ -154,7 +154,7 @@ class EventfulSource(LocalSource):
             yield found
 
 
-class Seen(PlainProgress):
+class Seen(ProgressView):
     def __init__(self, source: EventfulSource | None = None) -> None:
         self.lines: list[str] = []
         self.fractions: list[float] = []
