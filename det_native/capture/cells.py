@@ -27,13 +27,12 @@ from det_native.capture.explain import (
     never_again_problem,
     refusal_problem,
     remade_rows,
-    secret_problems,
-    secret_rows,
     stays_row,
     trained_unseeded_problem,
     training_warning,
 )
 from det_native.capture.explain_again import few, reason_of, risk_warnings, why_forced
+from det_native.capture.explain_secrets import secret_problems, secret_rows
 from det_native.capture.failure import until
 from det_native.capture.live import executions_of, facts_of
 from det_native.capture.log import CallRecord, ExecutionLog

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from det_native.capture.carry import CannotSendError
@@ -10,7 +10,6 @@ from det_native.capture.execution import Execution
 from det_native.capture.log import CallRecord, LoggedExecution
 from det_native.capture.program.choose import GONE, ROOM, TOO_MUCH, TOOK_LONG
 from det_native.capture.program.records import Kind, Read, Refusal, Run
-from det_native.capture.secrets import environment_reads, find_secrets
 from det_native.capture.value_formats import size_of, type_name
 from det_native.errors import Problem
 from det_native.schema.rest import CaptureRow
@@ -281,43 +280,3 @@ def lower(label: str) -> str:
 def via(path: tuple[str, ...]) -> str:
     """Return the way by which a name is used."""
     return f" ({' -> '.join(path)})" if len(path) > 1 else ""
-
-
-def secret_problems(source: str, where: str, consent: Collection[str], form_only: bool = False) -> Iterator[Problem]:
-    """Literal secrets in code that would be sent; never what they say.
-
-    Parameters
-    ----------
-    source : str
-    where : str
-        The cell or file, for the message.
-    consent : collection of str
-        Names that the user declared in ``values=``: sending those is asked for.
-    form_only : bool
-        Only report what looks like a key by its form.
-    """
-    for secret in find_secrets(source):
-        if secret.name in consent or (form_only and secret.kind == "by its name"):
-            continue
-        named = f"`{secret.name}` holds a string that" if secret.name else "a string"
-        variable = secret.name.upper() if secret.name.isidentifier() else "MY_SECRET"
-        send = f", or send it on purpose: values=['{secret.name}']" if secret.name.isidentifier() else ""
-        yield Problem(
-            f"{where}, line {secret.line}",
-            f"{named} looks like a secret ({secret.kind}); secrets are not sent unasked.",
-            f"Read it with os.environ['{variable}'] and set environment.environment_variables in the "
-            f"configuration{send}.",
-        )
-
-
-def secret_rows(source: str, label: str) -> Iterator[CaptureRow]:
-    """Environment variables that hold secrets and that the worker will need."""
-    for name in environment_reads(source):
-        yield CaptureRow(
-            what=name,
-            how="environment",
-            size=0,
-            cell=label,
-            status="not sent",
-            note="pass it by environment.environment_variables in the configuration",
-        )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from det_native.capture.collector import DataFiles
 from det_native.capture.data import collect_data
-from det_native.capture.explain import secret_problems
+from det_native.capture.explain_secrets import secret_problems
 from det_native.capture.failure import before
 from det_native.capture.model import Capture, CapturedPaths
 from det_native.capture.modules import ModuleFiles, collect_modules, imported_modules

@@ -11,7 +11,7 @@ from typing import cast
 
 from det_native.capture.bindings import imports_in
 from det_native.capture.calls import occurrence, script_calls
-from det_native.capture.explain import secret_problems, secret_rows
+from det_native.capture.explain_secrets import secret_problems, secret_rows
 from det_native.capture.log import CallRecord
 from det_native.capture.model import Capture, SourceFile
 from det_native.capture.nesting import NOT_PYTHON, not_python
