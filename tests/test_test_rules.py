@@ -91,7 +91,7 @@ def test_soak():
 def outcome(folder: Path, source: str, *arguments: str) -> str:
     """Run tests under the rules of this folder's ``conftest.py``; return what pytest printed."""
     here = Path(__file__).parent
-    for name in ("balance.py", "soak_notes.py", "figures.py", "forked_programs.py"):
+    for name in ("balance.py", "soak_notes.py", "figures.py", "forked_programs.py", "recording.py"):
         shutil.copy(here / name, folder)
     shutil.copytree(here / "forking", folder / "forking", ignore=shutil.ignore_patterns("__pycache__"))
     rules = (here / "conftest.py").read_text()

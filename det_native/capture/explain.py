@@ -13,6 +13,7 @@ from det_native.capture.program.records import Kind, Read, Refusal, Run
 from det_native.capture.value_formats import size_of, type_name
 from det_native.errors import Problem
 from det_native.schema.rest import CaptureRow
+from det_native.schema.time_left import duration
 
 #: Bytes above which a row says that a value is made again.
 LARGE = 1 << 20
@@ -187,7 +188,7 @@ def never_again_problem(execution: Execution, why: str) -> Problem:
 
 def execution_rows(logged: LoggedExecution, execution: Execution, kind: Kind, reason: str) -> Iterator[CaptureRow]:
     """One row for each cell that runs again: why, and how long it took."""
-    took = f"; took {human_time(logged.time.duration)}" if logged.time.duration is not None else "; duration not known"
+    took = f"; took {duration(logged.time.duration)}" if logged.time.duration is not None else "; duration not known"
     if logged.ending.succeeded is None:
         took = "; running"
     early = "" if logged.ending.recorded else "; ran before det_native was imported, counted as successful"
@@ -201,10 +202,10 @@ def execution_rows(logged: LoggedExecution, execution: Execution, kind: Kind, re
     yield CaptureRow(what=what, how="runs again", size=0, cell=execution.cell, note=note)
 
 
-def stays_row(execution: Execution, duration: float | None, why: str, has_settings: bool) -> CaptureRow:
+def stays_row(execution: Execution, took_seconds: float | None, why: str, has_settings: bool) -> CaptureRow:
     """One row for a cell that stays behind, but for its settings if it has some."""
-    seconds = duration or 0.0
-    took = [f"took {human_time(seconds)}"] if seconds >= 1 else []
+    seconds = took_seconds or 0.0
+    took = [f"took {duration(seconds)}"] if seconds >= 1 else []
     reasons = took if took and why == TOOK_LONG else [why, *took]
     kept = ", but for its imports, definitions and plain settings" if has_settings else ""
     if execution.failed_line is not None and not execution.skipped:
@@ -269,16 +270,6 @@ def training_warning(execution: Execution, source: str, calls: Sequence[CallReco
             "worker: what that returns is empty there, and models are as they were before. To go on from trained "
             "weights, write them to a file and load that where the model is made."
         )
-
-
-def human_time(seconds: float) -> str:
-    """Return ``1 min 15 s`` for 75 seconds."""
-    if seconds < 60:
-        return f"{seconds:.1f} s" if seconds >= 0.05 else "under 0.1 s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"
 
 
 def lower(label: str) -> str:

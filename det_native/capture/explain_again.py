@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from det_native.capture.carry import CannotSendError
 from det_native.capture.execution import Execution
-from det_native.capture.explain import human_time, lower
+from det_native.capture.explain import lower
 from det_native.capture.log import SLOW, LoggedExecution
 from det_native.capture.program.choose import GONE, TOO_MUCH
 from det_native.capture.program.records import Plan, Refusal, Run
+from det_native.schema.time_left import duration
 
 #: Seconds above which a warning names how long a cell took that was to stay behind.
 SECONDS_TOLD = 1.0
@@ -97,7 +98,7 @@ def risk_warnings(logged: LoggedExecution, execution: Execution, why: str, remed
     reasons = []
     least = SECONDS_TOLD if why else SLOW
     if logged.time.duration is not None and logged.time.duration > least and not execution.failed:
-        reasons.append(f"took {human_time(logged.time.duration)}")
+        reasons.append(f"took {duration(logged.time.duration)}")
     kinds: dict[str, list[str]] = {}
     for risk in dict.fromkeys(execution.logged.seen.outside):
         kind, _, what = risk.partition(": ")

@@ -16,7 +16,6 @@ from det_native.schema.home import Home
 from det_native.schema.manifests import CheckpointFile, CheckpointManifest
 
 _MANIFEST = "manifest.json"
-_CHUNK = 1 << 20
 #: Of the checkpoints in the cache so many stay, and those that were used on the last day.
 _CACHED = 5
 _CACHED_SECONDS = 24 * 3600.0
@@ -145,8 +144,5 @@ def _other_file(folder: Path, manifest: CheckpointManifest) -> Path | None:
 
 
 def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
     with path.open("rb") as stream:
-        while chunk := stream.read(_CHUNK):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -30,6 +30,7 @@ from det_native.schema.manifests import BundleManifest
 from det_native.schema.metric_names import greater_is_better
 from det_native.schema.query.matching import duration_milliseconds
 from det_native.schema.summaries import MetricSummary
+from det_native.schema.time_left import duration
 
 Given = Experiment | int | str
 
@@ -181,7 +182,7 @@ class Comparison:
             "name": {key: detail.name for key, detail in details.items()},
             "state": {key: detail.state.value for key, detail in details.items()},
             "created": {key: detail.created for key, detail in details.items()},
-            "duration": {key: comparison_view.duration(value) for key, value in self.durations.items()},
+            "duration": {key: "-" if value is None else duration(value) for key, value in self.durations.items()},
             "trials": {key: detail.trials for key, detail in details.items()},
         }
         metrics: Table = {}

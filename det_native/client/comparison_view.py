@@ -51,19 +51,6 @@ def as_html(sections: Sequence[Section], keys: Sequence[Key], diffs: Mapping[Key
     return f'<div style="overflow-x:auto">{"".join(parts)}</div>'
 
 
-def duration(seconds: float | None) -> str:
-    """Return a length of time in two units: ``1 h 5 min``."""
-    if seconds is None:
-        return _NONE
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
-
-
 def _texts(name: str, row: Mapping[Key, Any], keys: Sequence[Key]) -> list[str]:
     return [plain(name), *map(plain, _entries(row, keys))]
 

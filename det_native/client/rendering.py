@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from det_native.client.arguments import Show
 from det_native.errors import ArgumentError, DetError
@@ -17,11 +17,10 @@ from det_native.schema import rest
 
 #: Asks whether the user has said that the training is to go on without being waited for.
 IsLeft = Callable[[], bool]
-Handle = TypeVar("Handle", contravariant=True)
 
 
-class ProgressView(Protocol):
-    """A progress bar with room for messages above it."""
+class ProgressView:
+    """A progress bar with room for messages above it; this one has messages on stderr, and no bar."""
 
     def update(self, fraction: float, text: str) -> None:
         """Show that `fraction` of 1 is done, and a short text; may be held back while more follows at once."""
@@ -31,20 +30,22 @@ class ProgressView(Protocol):
 
     def message(self, text: str) -> None:
         """Show text above the bar, at once."""
+        print(text, file=sys.stderr, flush=True)
 
     def close(self) -> None:
         """Leave the bar as it is; nothing follows."""
 
 
-class LineInPlace(Protocol):
-    """A line that can change."""
+class LineInPlace:
+    """A line that can change; where nothing can be shown in the place of another, the next one stands below it."""
 
     def say(self, text: str) -> None:
         """Show a text, in place of the one before."""
+        print(text, flush=True)
 
 
-class Outputs(Protocol):
-    """Shows what a training prints and shows where it is waited for."""
+class Outputs:
+    """Shows what a training prints and shows where it is waited for; this one shows nothing, the log has it."""
 
     def take(self, event: rest.Event) -> None:
         """Show the change that an event reports."""
@@ -53,109 +54,46 @@ class Outputs(Protocol):
         """Show what is not shown yet: the training has ended."""
 
 
-class NoOutputs:
-    """Where nothing is to be shown."""
-
-    def take(self, event: rest.Event) -> None:
-        """Show nothing."""
-
-    def finish(self) -> None:
-        """Show nothing."""
+NoOutputs = Outputs
 
 
-class Renderer(Protocol[Handle]):
-    """How handles are shown: experiments and trials, which are not imported here, since they import this."""
+class Renderer:
+    """How handles are shown: experiments and trials, which are not imported here, since they import this. As text."""
 
-    def mimebundle(self, handle: Handle) -> dict[str, Any]:
+    def mimebundle(self, handle: Any) -> dict[str, Any]:
         """Return the display data of a handle by MIME type."""
-
-    def line(self, handle: Handle) -> str:
-        """Return how a handle stands, in one line."""
-
-    def figure(self, handle: Handle, metrics: Sequence[str] | None) -> Any:
-        """Return a matplotlib figure of the handle's curves."""
-
-    def overlaid(self, handles: Sequence[Handle], metrics: Sequence[str] | None) -> Any:
-        """Return a matplotlib figure of the curves of several handles."""
-
-    def progress(self, title: str) -> ProgressView:
-        """Open a progress bar."""
-
-    def follow(self, handle: Handle, show: Show) -> ProgressView:
-        """Show how a handle goes on: as a live view where that can be seen, a progress bar, or messages only."""
-
-    def line_in_place(self) -> LineInPlace:
-        """Return what shows a line that can change."""
-
-    def outputs(self, handle: Handle, show: Show) -> Outputs:
-        """Return what shows what the training prints and shows."""
-
-    def waiting(self, handle: Handle) -> AbstractContextManager[IsLeft]:
-        """While this process waits for a handle: gives what asks whether the user wants it left running."""
-
-
-class PlainProgress:
-    """Messages on stderr, no bar."""
-
-    def update(self, fraction: float, text: str) -> None:
-        """Show nothing: plain text cannot be updated in place."""
-
-    def flush(self) -> None:
-        """Nothing is held back."""
-
-    def message(self, text: str) -> None:
-        """Print to stderr."""
-        print(text, file=sys.stderr, flush=True)
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-
-class PrintedLine:
-    """A line where nothing can be shown in the place of another: the next one stands below it."""
-
-    def say(self, text: str) -> None:
-        """Print a line."""
-        print(text, flush=True)
-
-
-class PlainRenderer:
-    """Text only."""
-
-    def mimebundle(self, handle: object) -> dict[str, Any]:
-        """Return the handle's one-line form."""
         return {"text/plain": repr(handle)}
 
-    def line(self, handle: object) -> str:
-        """Return what the handle is of."""
+    def line(self, handle: Any) -> str:
+        """Return how a handle stands, in one line."""
         return repr(handle)
 
-    def figure(self, handle: object, metrics: Sequence[str] | None) -> Any:
-        """Say what draws figures."""
+    def figure(self, handle: Any, metrics: Sequence[str] | None) -> Any:
+        """Return a matplotlib figure of the handle's curves."""
         raise ArgumentError("Figures are drawn by det_native.display; import it first.")
 
-    def overlaid(self, handles: Sequence[object], metrics: Sequence[str] | None) -> Any:
-        """Say what draws figures."""
+    def overlaid(self, handles: Sequence[Any], metrics: Sequence[str] | None) -> Any:
+        """Return a matplotlib figure of the curves of several handles."""
         return self.figure(handles, metrics)
 
     def progress(self, title: str) -> ProgressView:
-        """Show messages only."""
-        return PlainProgress()
+        """Open a progress bar."""
+        return ProgressView()
 
-    def follow(self, handle: object, show: Show) -> ProgressView:
-        """Show messages only."""
-        return PlainProgress()
+    def follow(self, handle: Any, show: Show) -> ProgressView:
+        """Show how a handle goes on: as a live view where that can be seen, a progress bar, or messages only."""
+        return ProgressView()
 
     def line_in_place(self) -> LineInPlace:
-        """Return what prints a line for each text."""
-        return PrintedLine()
+        """Return what shows a line that can change."""
+        return LineInPlace()
 
-    def outputs(self, handle: object, show: Show) -> Outputs:
-        """Show nothing: the log has it."""
-        return NoOutputs()
+    def outputs(self, handle: Any, show: Show) -> Outputs:
+        """Return what shows what the training prints and shows."""
+        return Outputs()
 
-    def waiting(self, handle: object) -> AbstractContextManager[IsLeft]:
-        """Return what nobody can press."""
+    def waiting(self, handle: Any) -> AbstractContextManager[IsLeft]:
+        """While this process waits for a handle: gives what asks whether the user wants it left running."""
         return nullcontext(lambda: False)
 
 
@@ -167,15 +105,15 @@ def line_of(handle: object) -> str:
         return repr(handle)
 
 
-_renderer: Renderer[Any] = PlainRenderer()
+_renderer = Renderer()
 
 
-def register(renderer: Renderer[Any]) -> None:
+def register(renderer: Renderer) -> None:
     """Make `renderer` the one that shows handles from now on."""
     global _renderer
     _renderer = renderer
 
 
-def current() -> Renderer[Any]:
+def current() -> Renderer:
     """Return the renderer in use."""
     return _renderer

@@ -12,7 +12,7 @@ from typing import TypeVar
 from det_native.client.events import FIRST_PAUSE, LONGEST_PAUSE, EventFeed
 from det_native.client.logs import Logs
 from det_native.client.progress import ExperimentProgress
-from det_native.client.rendering import IsLeft, NoOutputs, Outputs, ProgressView
+from det_native.client.rendering import IsLeft, Outputs, ProgressView
 from det_native.client.source import PATIENCE, Source
 from det_native.client.travel_hints import travel_hint
 from det_native.errors import ExperimentFailedError, MasterUnreachableError, NoMasterError, UserCodeError
@@ -100,7 +100,7 @@ def wait(
     with closing(view), own_time():
         try:
             shown = set() if shown is None else shown
-            return _follow(source, experiment_id, view, timeout, after, shown, is_left, outputs or NoOutputs())
+            return _follow(source, experiment_id, view, timeout, after, shown, is_left, outputs or Outputs())
         except TimeoutError:
             raise TimeoutError(_not_ended(source, experiment_id, timeout)) from None
         except KeyboardInterrupt:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
+from det_native.client.rendering import Outputs
 from det_native.client.selection import best_trial
 from det_native.client.source import Source
 from det_native.errors import DetError
@@ -15,7 +16,7 @@ from det_native.schema import rest
 from det_native.schema.outputs import MIME_TYPES, CellItem, CellPart, MediaKind
 
 
-class CellOutputs:
+class CellOutputs(Outputs):
     """Publishes it once and in order, whichever cell waits; of a search what its best trial has shown, at the end."""
 
     def __init__(self, source: Source, experiment_id: int) -> None:

@@ -6,7 +6,7 @@ import time
 from html import escape
 from typing import Any
 
-from det_native.client.rendering import PlainProgress
+from det_native.client.rendering import LineInPlace, ProgressView
 from det_native.client.short_forms import whole_percent
 
 STEPS = 1000
@@ -17,7 +17,7 @@ _BAR = "display:inline-block;height:4px;border-radius:2px;overflow:hidden;line-h
 _FORMAT = "{desc}: {percentage:3.0f}%|{bar}| {text}"
 
 
-class NotebookProgress:
+class NotebookProgress(ProgressView):
     """A bar below a cell, with messages below it. It is HTML and no widget: a saved notebook shows it as it was.
 
     Parameters
@@ -72,7 +72,7 @@ class NotebookProgress:
         return {"text/plain": f"{self._title}: {words}", "text/html": html}
 
 
-class NotebookLine:
+class NotebookLine(LineInPlace):
     """A line below a cell that can change. It is HTML and no widget, as the bar is."""
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ class NotebookLine:
             self._shown.update(data, raw=True)
 
 
-class MessagesOnly(PlainProgress):
+class MessagesOnly(ProgressView):
     """Messages below a cell, where something else shows the progress or nothing is to."""
 
     def message(self, text: str) -> None:
@@ -97,7 +97,7 @@ class MessagesOnly(PlainProgress):
         print(text, flush=True)
 
 
-class TqdmProgress:
+class TqdmProgress(ProgressView):
     """A bar from 0 to 100 % in a terminal, with messages above it.
 
     Parameters

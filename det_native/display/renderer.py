@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from det_native.client import ended
 from det_native.client.arguments import Show
-from det_native.client.rendering import IsLeft, LineInPlace, NoOutputs, Outputs, PrintedLine, ProgressView
+from det_native.client.rendering import IsLeft, LineInPlace, Outputs, ProgressView, Renderer
 from det_native.display.environment import in_notebook, running_shell
 from det_native.errors import MasterUnreachableError
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SEARCH = "search"
 
 
-class DisplayRenderer:
+class DisplayRenderer(Renderer):
     """Shows handles as text, HTML and figures."""
 
     def mimebundle(self, handle: Experiment | Trial) -> dict[str, Any]:
@@ -93,13 +93,13 @@ class DisplayRenderer:
         """Return what shows a line that can change; outside of a notebook, a line for each text."""
         from det_native.display.progress import NotebookLine
 
-        return NotebookLine() if in_notebook() else PrintedLine()
+        return NotebookLine() if in_notebook() else LineInPlace()
 
     def outputs(self, handle: Experiment | Trial, show: Show) -> Outputs:
         """In a notebook, show it in the cell that waits, where this process has submitted the training."""
         result = ended.result_of(handle)
         if result is None or show == "none" or not in_notebook():
-            return NoOutputs()
+            return Outputs()
         if result.outputs is None:
             from det_native.display.cell_outputs import CellOutputs
 

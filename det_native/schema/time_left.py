@@ -113,6 +113,17 @@ class TimeLeft:
             self._marks.popleft()
 
 
+def duration(seconds: float) -> str:
+    """Return a length of time in two units: ``1 h 5 min``."""
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds >= 0.05 else "under 0.1 s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} d {hours % 24} h"
+
+
 def about(seconds: float) -> str:
     """Return a time left as people say it: ``about 20 s``, ``about 2 min``, ``about 1 h 30 min``, ``about 3 days``."""
     if seconds < 10:

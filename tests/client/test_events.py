@@ -13,7 +13,7 @@ from made_experiments import MadeSource, make_experiment, source_of, trial_row
 from det_native.client import waiting
 from det_native.client.events import EventFeed, EventStream, parse_frames
 from det_native.client.progress import ExperimentProgress
-from det_native.client.rendering import PlainProgress
+from det_native.client.rendering import ProgressView
 from det_native.errors import MasterUnreachableError, UserCodeError
 from det_native.schema import rest
 from det_native.schema.states import ExperimentState, TrialState
@@ -149,7 +149,7 @@ class EventfulSource(MadeSource):
             yield found
 
 
-class Seen(PlainProgress):
+class Seen(ProgressView):
     def __init__(self, source: EventfulSource | None = None) -> None:
         self.lines: list[str] = []
         self.fractions: list[float] = []
