@@ -1,4 +1,4 @@
-"""Where a handle's facts come from: the master over HTTP, or a run in this process. Both have the same shape."""
+"""Where a handle's facts come from: the master over HTTP, or what a program was told before its training."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Source(Protocol):
 
     @property
     def url(self) -> str:
-        """Address of the master; empty for a run in a process of this machine."""
+        """Address of the master."""
         return ""
 
     def experiment(self, experiment_id: int) -> rest.ExperimentDetail:
@@ -54,9 +54,8 @@ class Source(Protocol):
     def system(self, trial_id: int, points: int | None = None) -> list[rest.SystemSample]:
         """Return what the processes of a trial used, by time; of each about so many samples, if that is given."""
 
-    def curves(self, experiment_id: int, trial_id: int | None = None) -> list[rest.MetricCurve] | None:
-        """Return the curves of an experiment or of one trial, reduced; None where the rows have to be read."""
-        return None
+    def curves(self, experiment_id: int, trial_id: int | None = None) -> list[rest.MetricCurve]:
+        """Return the curves of an experiment or of one trial, reduced."""
 
     def checkpoints(self, *, experiment_id: int | None = None, trial_id: int | None = None) -> list[rest.Checkpoint]:
         """Return the checkpoints that exist, oldest first."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from det_native.client.handles import Experiment, Trial
-from det_native.display.columns import Columns, columns_of
+from det_native.schema import numbers
 from det_native.schema.drawn import has_running_means
 from det_native.schema.metric_names import companions
 from det_native.schema.rest import MetricRow
@@ -17,6 +17,7 @@ MAX_POINTS = 2_000
 MAX_TRIALS = 50
 
 Points = tuple[list[int], list[float]]
+Columns = dict[str, Points]
 
 
 @dataclass(frozen=True)
@@ -178,6 +179,18 @@ def _series(rows: Iterable[MetricRow]) -> Columns:
     """Return batches and values of every metric that is a finite number somewhere; where it is none, there is a gap."""
     return {
         name: (batches, [value if math.isfinite(value) else math.nan for value in values])
-        for name, (batches, values) in columns_of(rows).items()
+        for name, (batches, values) in _columns(rows).items()
         if any(map(math.isfinite, values))
     }
+
+
+def _columns(rows: Iterable[MetricRow]) -> Columns:
+    columns: Columns = {}
+    for row in rows:
+        for name, value in row.metrics.items():
+            measured = numbers.number(value)  # not-a-number and infinities, which are gaps, stand there as words
+            if measured is not None:
+                batches, values = columns.setdefault(name, ([], []))
+                batches.append(row.batch)
+                values.append(measured)
+    return columns

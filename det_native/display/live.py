@@ -36,7 +36,7 @@ SHARE = 0.05
 PACE = 100_000
 RETRY_SECONDS = 5.0
 SETTLE_SECONDS = 20.0
-# What a master says or its absence, and what files of a run of this machine do.
+# What a master says, or its absence.
 UNREADABLE = (DetError, OSError)
 
 _views: weakref.WeakSet[LiveView] = weakref.WeakSet()
@@ -224,8 +224,7 @@ class LiveView:
     def _wants_push(self, seconds: float, *, changed: bool) -> bool:
         if self._replay.is_set():
             return True
-        lively = changed or not self._source.url  # no event tells of what a run of this machine does
-        return not self._served and seconds >= max(PUSH_SECONDS if lively else CALM_SECONDS, self._rest)
+        return not self._served and seconds >= max(PUSH_SECONDS if changed else CALM_SECONDS, self._rest)
 
     def _push(self) -> bool:
         """Tell the front end what has changed; return whether anything has."""

@@ -327,9 +327,7 @@ function sentencesOf(error: unknown): string[] {
 function titleOf(view: ExperimentView): string {
   return view.trialId > 0
     ? `Trial ${numberOf(view.trials, view.trialId)}`
-    : view.id > 0
-      ? `Experiment ${view.id}`
-      : TEXTS.unrecorded;
+    : `Experiment ${view.id}`;
 }
 
 function nameOf(view: ExperimentView, experiment: ExperimentDetail): string {

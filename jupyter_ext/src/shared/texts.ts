@@ -184,7 +184,6 @@ export const TEXTS = {
   confirmStopHere:
     'Stop this training? It ends after the batch under way, with a checkpoint.',
   inKernel: 'in a kernel',
-  unrecorded: 'This training',
   noPause:
     'It trains in a kernel, where it cannot go on later: Stop ends it with a checkpoint, and Continue begins there.',
   stopsHere: 'It ends after the batch under way, with a checkpoint.',

@@ -16,32 +16,24 @@ import type {
   SystemState,
   Trial
 } from '../shared/model';
-import { mediumContent } from '../shared/requests';
+import { asExperimentId } from '../shared/paths';
 import { withSharedEvents } from '../shared/sharedEvents';
 import { TEXTS } from '../shared/texts';
-import {
-  FetchTransport,
-  type Transport,
-  xsrfHeader
-} from '../shared/transport';
+import { FetchTransport, type Transport } from '../shared/transport';
 import { watchVisibility } from '../shared/visibility';
-import { type KernelAway, KernelFeed } from './kernelFeed';
+import { KernelFeed } from './kernelFeed';
 import { type Page, readPage } from './page';
 
 /** What the kernel says of a view. */
 export interface WidgetState {
   /** What tells one display from another. */
   view_id: string;
-  /** Number on the master; 0 while a run of the kernel's own is not recorded. */
+  /** Number on the master; a version before saved `local-3` for runs of its own. */
   experiment_id: number;
   /** 0 for the whole experiment. */
   trial_id: number;
-  /** Address of the master; empty while a run of the kernel's own is not recorded. */
+  /** Address of the master. */
   master_url: string;
-  /** Where the data come from: by the Jupyter server if it knows the same master, or from the kernel that trains. */
-  feed: 'server' | 'kernel';
-  /** What a Jupyter server knows the kernel by; empty if the kernel does not know. */
-  kernel_id: string;
   /** Whether a cell of the kernel waits for its end. */
   waiting: boolean;
   /** Why the kernel cannot tell how things are; empty while it can. */
@@ -150,53 +142,14 @@ export class Mounted {
 async function chooseSource(
   model: AnyModel<WidgetState>
 ): Promise<ExperimentSource> {
-  const id = model.get('experiment_id');
+  const id = asExperimentId(model.get('experiment_id'));
   const transport =
-    model.get('feed') === 'server'
-      ? await serverOf(model.get('master_url'))
-      : null;
-  if (transport) {
+    id === null ? null : await serverOf(model.get('master_url'));
+  if (transport && id !== null) {
     model.send({ type: 'served' });
     return new ExperimentFeed(transport, id, model.get('trial_id'));
   }
-  const trains = model.get('feed') === 'kernel';
-  return new KernelFeed(model, trains ? withoutKernel(model) : undefined);
-}
-
-/** What the Jupyter server can do for a run of the kernel's own, in which a cell runs, or which has ended. */
-function withoutKernel(model: AnyModel<WidgetState>): KernelAway {
-  return {
-    interrupt: async () => {
-      const page = readPage();
-      const kernel = model.get('kernel_id');
-      if (!page || !kernel) {
-        return false;
-      }
-      const { baseUrl, headers } = page;
-      try {
-        const answer = await fetch(
-          `${baseUrl}api/kernels/${kernel}/interrupt`,
-          { method: 'POST', headers: { ...xsrfHeader(), ...headers } }
-        );
-        return answer.ok;
-      } catch {
-        return false;
-      }
-    },
-    follow: () => {
-      const page = readPage();
-      const id = model.get('experiment_id');
-      return page && id > 0
-        ? new ExperimentFeed(transportOf(page), id, model.get('trial_id'))
-        : null;
-    },
-    content: ({ id, trial_id: trialId }) => {
-      const page = readPage();
-      return page && model.get('experiment_id') > 0
-        ? mediumContent(transportOf(page).api, trialId, id)
-        : Promise.reject(new Error(TEXTS.kernelBusy));
-    }
-  };
+  return new KernelFeed(model);
 }
 
 /** The way to the server extension; the views of a page share its streams. */
