@@ -83,7 +83,7 @@ def submit(context: click.Context, /, *, path: Path, wait: bool, there: bool, **
 
 
 def _request_of(path: Path, master: str | None, options: Mapping[str, Any]) -> RunRequest:
-    from det_native.client.connect import named_master
+    from det_native.client.addresses import named_master
     from det_native.notebook_runs.parameters import parse_parameters
     from det_native.schema.notebook_runs import LIMIT_SECONDS, RunRequest
     from det_native.schema.schedules import interval_of
@@ -268,7 +268,7 @@ def _write(file: Path, content: bytes) -> None:
 
 
 def _runs(context: click.Context) -> list[NotebookRun]:
-    from det_native.client.connect import named_master
+    from det_native.client.addresses import named_master
     from det_native.notebook_runs.folders import list_runs, with_others
     from det_native.schema.routes import LIST_NOTEBOOK_RUNS
 
@@ -287,7 +287,8 @@ def _runs(context: click.Context) -> list[NotebookRun]:
 def _ask_there(
     context: click.Context, route: routes.Route[None, Answer], *, start: bool = True, **parts: int
 ) -> Answer:
-    from det_native.client.connect import connect, named_master
+    from det_native.client.addresses import named_master
+    from det_native.client.connect import connect
 
     if not named_master(context.obj):
         raise click.UsageError("--there needs a master that is named (-m, or DET_MASTER).")

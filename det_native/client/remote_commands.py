@@ -8,8 +8,9 @@ from pathlib import Path
 
 import click
 
+from det_native.client.addresses import named_master
 from det_native.client.cluster_commands import left_text
-from det_native.client.connect import connect, named_master
+from det_native.client.connect import connect
 from det_native.client.output import Output, takes_output_options
 from det_native.client.remote import checking, setting_up
 from det_native.client.remote.asking import ask, command_there, install_service, planned_service
