@@ -20,6 +20,7 @@ from det_native.master.store.tables import trials as trial_table
 from det_native.schema import rest
 from det_native.schema.home import Home
 from det_native.schema.manifests import BundleManifest, Cell, Interpreter, Program
+from det_native.schema.run_ids import new_id
 from det_native.schema.states import ExperimentState, MetricKind, TrialState
 
 BEGUN = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -162,7 +163,7 @@ def _trial(
 
 def _report(transaction: Transaction, trial_id: int, value: float) -> None:
     state = transaction.connection.execute(trial_table.select().where(trial_table.c.id == trial_id)).one()
-    run_id = runs.new_id()
+    run_id = new_id()
     runs.create(transaction, trial_id, run_id, token_hash="", slots=[])
     last = 100 if len(state.stages) > 1 else 25
     batches = list(range(5, last + 1, 5))

@@ -9,6 +9,7 @@ from master_parts import manifest
 from det_native.master.store import bundles, experiments, reports, runs, trials
 from det_native.master.store.database import Database
 from det_native.schema import rest
+from det_native.schema.run_ids import new_id
 
 OWNER = "user"
 
@@ -43,7 +44,7 @@ class Fixture:
 
     def run(self, start_batch: int = 0, trial_id: int | None = None) -> Voice:
         """Make a new current run."""
-        run_id = runs.new_id()
+        run_id = new_id()
         with self.database.write() as transaction:
             runs.create(
                 transaction,

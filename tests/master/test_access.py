@@ -15,7 +15,7 @@ from master_parts import Master, Worker, manifest
 from starlette.routing import Mount
 
 from det_native.master.api import gate
-from det_native.master.store import runs
+from det_native.schema.run_ids import new_id
 
 RUN = "/api/v1/runs/"
 
@@ -38,7 +38,7 @@ def all_requests(master: Master) -> list[tuple[str, str]]:
     described = master.app.openapi()["paths"]
     found = {(method.upper(), path) for path, operations in described.items() for method in operations}
     found |= set(paths_of(master.app.routes))
-    run_id = runs.new_id()
+    run_id = new_id()
     values = {"run_id": run_id, "sha256": "0" * 64, "bundle_id": "0" * 64, "uuid": "x", "path": "y", "path:path": "y"}
     return sorted(
         (method, re.sub(r"\{([\w:]+)\}", lambda name: values.get(name[1], "1"), path)) for method, path in found

@@ -17,6 +17,7 @@ from det_native.master.store.tables import experiments as experiment_columns
 from det_native.schema import rest
 from det_native.schema.experiment_table import ExperimentGroups
 from det_native.schema.query import parse, parse_order
+from det_native.schema.run_ids import new_id
 from det_native.schema.states import MetricKind
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -47,7 +48,7 @@ def make(
     new = experiments.NewExperiment(owner, name, {}, manifest().id, "torch", "loss", True, [], labels=labels)
     number = experiments.create(transaction, new)
     trial_id = trials.create(transaction, number, request=0, hparams=hparams, seed=1, target_batches=9)
-    run_id = runs.new_id()
+    run_id = new_id()
     runs.create(transaction, trial_id, run_id, token_hash="", slots=["cpu:0"])
     if loss is not None:
         told: list[rest.Report] = [

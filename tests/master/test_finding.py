@@ -32,6 +32,7 @@ from det_native.schema import rest
 from det_native.schema.query import Facts, matches, parse, parse_order
 from det_native.schema.query.filters import Filters
 from det_native.schema.query.ordering import key_of
+from det_native.schema.run_ids import new_id
 from det_native.schema.states import ExitReason, ExperimentState, MetricKind
 from det_native.schema.summaries import MetricSummary
 
@@ -129,7 +130,7 @@ def hyperparameters(chance: random.Random) -> dict[str, Any]:
 
 
 def report_metrics(transaction: Any, trial_id: int, chance: random.Random) -> None:
-    run_id = runs.new_id()
+    run_id = new_id()
     runs.create(transaction, trial_id, run_id, token_hash="", slots=[])
     names = chance.sample(["loss", "accuracy", "val_loss", "with space"], k=3)
     columns = {name: [chance.choice([0.1, 0.25, 0.5, 0.9, math.nan, None]) for _ in range(4)] for name in names}

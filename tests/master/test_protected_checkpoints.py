@@ -26,6 +26,7 @@ from det_native.master.store.tables import experiments as experiments_table
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.registry import CheckpointChange, ModelCreate, VersionCreate
+from det_native.schema.run_ids import new_id
 from det_native.schema.states import CheckpointState, ExperimentState, TrialState
 from det_native.storage.blobs import BlobStore
 
@@ -84,7 +85,7 @@ class Collected(RuleBasedStateMachine):
         config = ExperimentConfig.model_validate({"searcher": searcher, "checkpoint_storage": storage})
         dumped = config.model_dump(mode="json")
         new = experiments.NewExperiment(OWNER, "", dumped, manifest().id, "torch", "loss", True, [])
-        run_id = runs.new_id()
+        run_id = new_id()
         with self.database.write() as transaction:
             experiment_id = experiments.create(transaction, new)
             checkpoints.note_uses(transaction, experiment_id, [] if source is None else [source])

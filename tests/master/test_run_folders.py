@@ -10,7 +10,7 @@ import pytest
 from master_parts import Master, Worker, manifest
 
 from det_native.master.flow import collection
-from det_native.master.store import runs as run_store
+from det_native.schema import run_ids
 from det_native.storage.packing import pack
 
 
@@ -75,7 +75,7 @@ def test_the_last_runs_stay_and_older_ones_keep_only_what_their_code_wrote(
 def test_the_ids_of_runs_rise_whatever_is_done_to_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     hour = 3_600 * 10**9
     clock = iter([1_800_000_000 * 10**9 + shift for shift in (0, 0, hour, -hour, -hour, 2 * hour)])
-    monkeypatch.setattr(run_store, "time", SimpleNamespace(time_ns=lambda: next(clock)))
-    monkeypatch.setattr(run_store, "_last_milliseconds", 0)
-    made = [run_store.new_id() for _ in range(6)]
+    monkeypatch.setattr(run_ids, "time", SimpleNamespace(time_ns=lambda: next(clock)))
+    monkeypatch.setattr(run_ids, "_last_milliseconds", 0)
+    made = [run_ids.new_id() for _ in range(6)]
     assert made == sorted(made)

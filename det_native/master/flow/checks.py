@@ -16,8 +16,8 @@ from det_native.master.flow.context import Context
 from det_native.master.flow.jobs import check_job, worker_kind
 from det_native.master.launch.base import Exit
 from det_native.master.store import bundles
-from det_native.master.store import runs as run_store
 from det_native.schema.rest import BundleChecked, ProblemInfo
+from det_native.schema.run_ids import new_id
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class Checks:
             if check.check_key == bundle.check_key:
                 check.waiting.append(waiting)
                 return
-        run_id = run_store.new_id()
+        run_id = new_id()
         directory = self._context.places.run(run_id)
         directory.mkdir(parents=True, mode=0o700)
         job = check_job(bundle, directory, self._context.places)

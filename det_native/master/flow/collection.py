@@ -21,6 +21,7 @@ from det_native.schema.config import ExperimentConfig
 from det_native.schema.manifests import BundleManifest
 from det_native.schema.ranks import rank_folder
 from det_native.schema.retention import LAST_WHILE_RUNNING, superfluous, superfluous_already
+from det_native.schema.run_ids import ALPHABET
 from det_native.schema.states import CheckpointState
 from det_native.storage.paths import safe_join
 
@@ -231,4 +232,4 @@ def clear_old_runs(context: Context) -> None:
 
 
 def _is_run(name: str) -> bool:
-    return len(name) == 26 and set(name) <= set(runs.ALPHABET)
+    return len(name) == 26 and set(name) <= set(ALPHABET)

@@ -41,6 +41,7 @@ from det_native.schema.kernel_runs import KernelProcess
 from det_native.schema.manifests import BundleManifest
 from det_native.schema.outputs import Artifact, LoggedMedium, Medium, WrittenFile
 from det_native.schema.processes import is_alive, is_near
+from det_native.schema.run_ids import id_of
 from det_native.schema.sealed import unseal
 from det_native.schema.states import CheckpointState, ExperimentState, MetricKind, RunState, TrialState
 from det_native.storage.blobs import BlobStore
@@ -126,8 +127,7 @@ class _Old:
         """Return an id that is the same however often this is tried."""
         made = int(datetime.fromisoformat(trial.created).timestamp() * 1000)
         digest = hashlib.sha256(f"{self._folder}\0{self._detail.created}\0{trial.id}".encode()).digest()
-        number = made << 80 | int.from_bytes(digest[:10])
-        return "".join(runs.ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))
+        return id_of(made, int.from_bytes(digest[:10]))
 
     def _of_trial(self, trial: rest.Trial) -> Path:
         return self._folder / "trials" / str(trial.id)

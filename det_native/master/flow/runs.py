@@ -51,6 +51,7 @@ from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.exit_report import exit_report_of_run
 from det_native.schema.refused import refused_because
+from det_native.schema.run_ids import made_at, new_id
 from det_native.schema.states import MetricKind, RunState, TrialState
 from det_native.schema.watchdog import Watchdog
 from det_native.storage.backups import DamagedDatabaseError
@@ -142,7 +143,7 @@ class Runs:
 
     def _start(self, trial_id: int, slots: tuple[str, ...]) -> None:
         database = self._context.database
-        run_id = run_store.new_id()
+        run_id = new_id()
         token, token_hash = run_store.new_token()
         with database.read() as connection:
             trial = trials.get(connection, trial_id)
@@ -434,7 +435,7 @@ class Runs:
                 last_seq=stored.last_seq if stored else 0,
                 full=full,
                 lost_files=self.lost_files.sentence(connection, run.trial_id, experiment.bundle_id, exit_report),
-                disk_failed=bool(recovered) and run_store.made_at(run.run_id) <= recovered,
+                disk_failed=bool(recovered) and made_at(run.run_id) <= recovered,
             ),
         )
         return decide(facts) if run.kernel is None else decide_kernel(facts, run.kernel, trial.batches)

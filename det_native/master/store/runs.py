@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-import time
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -17,8 +16,6 @@ from det_native.master.store.encoding import now
 from det_native.master.store.tables import batch_times, experiments, runs, trials
 from det_native.schema.rest import ExitReport
 from det_native.schema.states import ExperimentState, MetricKind, RunState, TrialState
-
-ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 
 @dataclass(frozen=True)
@@ -60,28 +57,6 @@ class Run:
     log_offsets: list[int]
     training_last: int = -1
     last_seq: int = 0
-
-
-_last_milliseconds = 0
-
-
-def new_id() -> str:
-    """Return a ULID: 48 bits of milliseconds and 80 random bits, in 26 characters that sort by time.
-
-    Where the clock was set back they go on counting from the last one, so that the newest still is the last.
-    """
-    global _last_milliseconds
-    _last_milliseconds = max(time.time_ns() // 1_000_000, _last_milliseconds + 1)
-    number = _last_milliseconds << 80 | secrets.randbits(80)
-    return "".join(ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))
-
-
-def made_at(run_id: str) -> int:
-    """Return the milliseconds since 1970 at which an id was made."""
-    number = 0
-    for character in run_id:
-        number = number << 5 | ALPHABET.index(character)
-    return number >> 80
 
 
 def new_token() -> tuple[str, str]:

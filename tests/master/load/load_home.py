@@ -12,6 +12,7 @@ from det_native.master.store.database import Database, Transaction
 from det_native.master.store.tables import logs, metadata
 from det_native.schema import rest
 from det_native.schema.manifests import BundleManifest, Interpreter, Program
+from det_native.schema.run_ids import new_id
 from det_native.schema.states import ExitReason, ExperimentState, MetricKind, TrialState
 
 OWNER = "user"
@@ -71,7 +72,7 @@ def _make(transaction: Transaction) -> None:
     trial_id = trials.create(
         transaction, number, request=0, hparams={"learning_rate": 0.1}, seed=1, target_batches=ROWS
     )
-    run_id = runs.new_id()
+    run_id = new_id()
     runs.create(transaction, trial_id, run_id, token_hash="", slots=["cpu:0"])
     batches = list(range(1, ROWS + 1))
     told: list[rest.Report] = [
