@@ -22,6 +22,10 @@ import pytest
 from notebook_kernel import Kernel, running_kernel
 from pytest_benchmark.fixture import BenchmarkFixture
 
+# What a training in this process reports is kept by the same class as in tests, in processes of the peers too.
+_TESTS = str(Path(__file__).resolve().parents[1] / "tests")
+sys.path.append(_TESTS)
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), _TESTS]))
 _DOCS = Path(__file__).resolve().parents[1] / "docs"
 _HEAD = ["| what | ours | peer | ratio [lowest..highest] | rounds | goal | |", "|---|---|---|---|---|---|---|"]
 

@@ -14,13 +14,13 @@ from typing import Any
 
 import torch
 from det_harness.frameworks.torch.controller import PyTorchTrialController
-from det_harness.local.report import LocalReporter
 from det_harness.ranks.communicator import Communicator
 from det_harness.ranks.group import joined
 from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
 from det_harness.trial.lengths import periods_of
 from det_harness.trial.schedule import Schedule
 from det_harness.trial.services import Services
+from rows_reporter import RowsReporter
 from test_batch import MediumTrial, as_fetched
 
 from det_native.pytorch import DataLoader
@@ -85,7 +85,7 @@ def ours(folder: Path, communicator: Communicator) -> float:
         hparams={"global_batch_size": 32},
         ranks=Ranks(communicator.rank, communicator.size, communicator.rank, communicator.size),
     )
-    reporter = LocalReporter("val_loss")
+    reporter = RowsReporter("val_loss")
     services = Services(
         environment=environment,
         schedule=Schedule(periods_of(environment)),

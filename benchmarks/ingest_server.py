@@ -13,7 +13,7 @@ from typing import IO, Any
 import psutil
 from det_harness.trial.report import SpoolReporter
 from det_harness.trial.spool import Spool
-from det_harness.worker.connection import MasterConnection
+from det_harness.worker.connection import MasterConnection, session_of_run
 from ingest_peers import values_of
 
 from det_native import PROTOCOL
@@ -63,7 +63,7 @@ class Server:
     def reporter(self) -> tuple[int, SpoolReporter]:
         """Begin an experiment of one trial; return its id and what a worker reports by."""
         run = self._begin()
-        connection = MasterConnection(self.url, run["token"], run["run_id"])
+        connection = MasterConnection(session_of_run(self.url, run["token"]), run["run_id"])
         reporter = SpoolReporter(connection, Spool(self._home / run["run_id"]), metric="loss")
         reporter.started(0)
         return run["trial_id"], reporter

@@ -15,7 +15,6 @@ import numpy as np
 import tensorflow as tf
 from ddp_ranks import BATCHES, Ticks
 from det_harness.frameworks.keras.harness import KerasHarness
-from det_harness.local.report import LocalReporter
 from det_harness.ranks import horovod_group
 from det_harness.ranks.communicator import Communicator
 from det_harness.ranks.group import joined
@@ -23,6 +22,7 @@ from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
 from det_harness.trial.lengths import periods_of
 from det_harness.trial.schedule import Schedule
 from det_harness.trial.services import Services
+from rows_reporter import RowsReporter
 
 from det_native.keras import TFKerasTrial
 from det_native.schema.environment import Ranks, TrialEnvironment
@@ -97,7 +97,7 @@ def ours(folder: Path, communicator: Communicator) -> float:
     ).model_dump(mode="json")
     ranks = Ranks(communicator.rank, communicator.size, communicator.rank, communicator.size)
     environment = TrialEnvironment(config=config, hparams=hparams, ranks=ranks)
-    reporter = LocalReporter("val_loss")
+    reporter = RowsReporter("val_loss")
     checkpoints = CheckpointStorage(str(folder / "checkpoints"))
     services = Services(
         environment=environment,

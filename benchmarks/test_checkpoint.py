@@ -15,10 +15,10 @@ import torch
 from det_harness.frameworks.torch import trial_state
 from det_harness.frameworks.torch.controller import PyTorchTrialController
 from det_harness.frameworks.torch.host_copy import HostMemory
-from det_harness.local.report import LocalReporter
-from det_harness.local.run import LocalRun, run_local
+from det_harness.local.run import LocalRun
 from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
 from det_harness.trial.throttle import Throttle
+from rows_reporter import RowsReporter, train_here
 from safetensors.torch import save
 from torch import nn
 
@@ -75,7 +75,7 @@ def _train(directory: Path) -> LocalRun:
         },
         local=True,
     ).model_dump(mode="json")
-    return run_local(
+    return train_here(
         lambda services: PyTorchTrialController(FourMegabytes, services),
         config=config,
         hparams={"global_batch_size": 4},
@@ -131,7 +131,7 @@ def test_blocked(paired: Any) -> None:
 def save_large(tmp_path: Path) -> Callable[[], Callable[[], None]]:
     """Return what begins a checkpoint of 503 MB, and returns what waits until it is on the disk."""
     folder = tmp_path / "checkpoints"
-    checkpoints = TrialCheckpoints(CheckpointStorage(str(folder)), CheckpointOwner("torch", {}), LocalReporter("loss"))
+    checkpoints = TrialCheckpoints(CheckpointStorage(str(folder)), CheckpointOwner("torch", {}), RowsReporter("loss"))
     memory, batches, (_, state) = HostMemory(), itertools.count(1), _large_state()
 
     def begin() -> Callable[[], None]:
@@ -208,7 +208,7 @@ def test_next_steps(paired: Any, save_large: Callable[[], Callable[[], None]]) -
 def test_durable(paired: Any, tmp_path: Path) -> None:
     tensors, state = _large_state()
     storage = CheckpointStorage(str(tmp_path / "checkpoints"))
-    checkpoints = TrialCheckpoints(storage, CheckpointOwner("torch", {}), LocalReporter("loss"))
+    checkpoints = TrialCheckpoints(storage, CheckpointOwner("torch", {}), RowsReporter("loss"))
     memory = HostMemory()
     batches = itertools.count(1)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from det_harness.frameworks.keras.controller import KerasController
-from det_harness.local.run import run_local
+from rows_reporter import train_here
 
 from det_native.keras import FitCall, TFKerasNativeContext
 from det_native.schema.environment import TrialEnvironment
@@ -92,7 +92,7 @@ class LocalFit:
                 "max_length": fills["searcher.max_length"],
             },
         }
-        result = run_local(
+        result = train_here(
             lambda services: KerasController(call, services),
             config=config,
             hparams={"global_batch_size": fills["hyperparameters.global_batch_size"]},

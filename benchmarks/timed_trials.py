@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from det_harness.frameworks.torch.controller import PyTorchTrialController
-from det_harness.local.run import run_local
+from rows_reporter import train_here
 from tiny import Clock
 
 from det_native.schema.loading import load_config
@@ -47,7 +47,7 @@ def train_timed(folder: Path, trial_class: Any, batches: int, batch_size: int, t
         },
         local=True,
     ).model_dump(mode="json")
-    run_local(
+    train_here(
         lambda services: PyTorchTrialController(timed, services),
         config=config,
         hparams={"global_batch_size": batch_size},

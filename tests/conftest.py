@@ -19,8 +19,11 @@ from forking.kernel import FOLDER as KERNELS_FOLDER
 from forking.kernel import OWNER as KERNELS_OWNER
 from forking.kernel import kernel_specification
 from hypothesis import settings
+from recording import recording_master, until_sent
 
 from det_native.heap import roots
+from det_native.kernel_runs.folder import VARIABLE as RECORD
+from det_native.schema.home import Home
 
 # How long an example takes says nothing on a machine that others use too.
 settings.register_profile("det_native", deadline=None)
@@ -109,12 +112,29 @@ def _homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(autouse=True)
 def _own_home(_homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep every test away from the user's own master and caches."""
+    """Keep every test away from the user's own master and caches; trainings in its process start no master."""
     home = next(_homes)
     home.mkdir(mode=0o700)
     monkeypatch.setenv("DET_HOME", str(home))
+    monkeypatch.setenv(RECORD, "off")
     for name in ("DET_MASTER", "DET_MASTER_ADDR", "DET_TOKEN", "DET_SLOTS"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(scope="session")
+def recording_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """The home of a master that records what trains in processes of the tests: one master for all of them."""
+    with recording_master(Home(tmp_path_factory.mktemp("recording-home"))) as home:
+        yield home
+
+
+@pytest.fixture
+def recorded(recording_home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
+    """Have trainings of this process recorded by that master."""
+    monkeypatch.setenv("DET_HOME", str(recording_home.path))
+    monkeypatch.delenv(RECORD)
+    yield recording_home
+    until_sent()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

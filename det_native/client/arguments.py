@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
@@ -27,6 +28,13 @@ def checked_kind(kind: object) -> str:
     return str(kind)
 
 
+def renumbered_local(name: str) -> str | None:
+    """Return what to say of a name that runs of this machine had in earlier versions, ``local-3``; None of others."""
+    if re.fullmatch(r"local-[0-9]+([/.][0-9]+)?", name) is None:
+        return None
+    return f"{name}: runs of this machine have numbers of the one series now; `det list` shows them."
+
+
 def checked_number(number: object, name: str) -> int:
     """Return a number by which a master knows something, at least 1; text that is one is taken too.
 
@@ -41,6 +49,8 @@ def checked_number(number: object, name: str) -> int:
     ArgumentError
     """
     text = str(number)
+    if (renumbered := renumbered_local(text)) is not None:
+        raise ArgumentError(renumbered)
     if isinstance(number, bool) or not isinstance(number, int | str) or not (text.isdecimal() and int(text) > 0):
         raise ArgumentError(f"{name} must be the number that the master gave it, from 1 on, not {number!r}.")
     return int(text)

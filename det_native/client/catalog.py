@@ -1,54 +1,33 @@
-"""All experiments in one list: those of the master, if one runs, and the runs of this machine's own."""
+"""The list of experiments of a master."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from det_native.client.connect import connect, named_master
 from det_native.client.http_source import HttpSource
-from det_native.client.local_source import LocalSource
 from det_native.client.short_forms import whole_percent
-from det_native.client.source import Source
 from det_native.client.state_words import state_text
 from det_native.client.tables import table
-from det_native.errors import ArgumentError, DetError, NotFoundError
-from det_native.local.store import PREFIX, LocalStore
-from det_native.local.summaries import facts_of_run
+from det_native.errors import ArgumentError, DetError
 from det_native.schema import rest
 from det_native.schema.home import Home, read_runtime
+from det_native.schema.kernel_runs import REQUEST_NAME
 from det_native.schema.query.filters import Filters
-from det_native.schema.query.matching import Facts, matches
-from det_native.schema.query.ordering import NEWEST, Order, key_of, sorted_by_key
-from det_native.schema.query.tree import Node, names_of
+from det_native.schema.query.ordering import Order
 
 HEAD = ("id", "name", "state", "progress", "trials", "metric", "best", "created")
 
 
-class Listed(NamedTuple):
-    """An experiment of the list.
-
-    Attributes
-    ----------
-    id : int or str
-        Number on the master, or ``"local-<n>"``.
-    facts : rest.Experiment
-    source : Source
-    """
-
-    id: int | str
-    facts: rest.Experiment
-    source: Source
-
-
 class Found(NamedTuple):
-    """The list, in order, and why the master's experiments are not in it, if they are not but should be.
+    """The list, in order, and why it is empty, if it should not be.
 
     Attributes
     ----------
-    experiments : list of Listed
+    experiments : list of rest.Experiment
+    source : Source or None
+        Where they are known; None where no master has answered.
     missing : DetError or None
         Why the master did not say them.
     unseen : bool
@@ -59,8 +38,9 @@ class Found(NamedTuple):
         What else is to be known of it.
     """
 
-    experiments: list[Listed]
-    missing: DetError | None
+    experiments: list[rest.Experiment]
+    source: HttpSource | None = None
+    missing: DetError | None = None
     unseen: bool = False
     total: int | None = None
     notice: str = ""
@@ -73,30 +53,21 @@ class Found(NamedTuple):
         return f"{shown} of {self.total}; {way} has all."
 
 
-def is_local(experiment_id: object) -> bool:
-    """Return whether an id is that of a run of this machine's own."""
-    return isinstance(experiment_id, str) and experiment_id.startswith(PREFIX)
-
-
-def source_of(experiment_id: int | str, master_url: str | None = None) -> Source:
-    """Return where the facts of an experiment come from; no master is asked or needed for a local run.
+def source_of(master_url: str | None = None) -> HttpSource:
+    """Return where the facts of a master's experiments come from.
 
     Raises
     ------
-    NotFoundError
-        If there is no such local run.
     MasterUnreachableError
         If no master answers; none is started.
     """
-    if is_local(experiment_id):
-        return LocalSource(LocalStore.find(str(experiment_id)))
     return HttpSource(connect(master_url, start=False))
 
 
 def find_experiments(
     master_url: str | None, limit: int | None, filters: Filters | None = None, order: Order | None = None
 ) -> Found:
-    """Return experiments; no master is started, and none is needed where none is named.
+    """Return experiments; no master is started.
 
     Parameters
     ----------
@@ -115,53 +86,31 @@ def find_experiments(
         If something in the filters cannot be understood.
     """
     filters = filters or Filters()
-    tree, moment = filters.tree(), datetime.now(UTC)
-    missing: DetError | None = None
-    unseen = False
+    filters.tree()
     home = Home.default()
-    with_trials = needs_trials(tree, order)
-    known = [facts for facts in _facts_of_runs(with_trials=with_trials) if matches(tree, facts, moment)]
-    found = [Listed(facts.shown_id, facts.experiment, _source_of_run(facts)) for facts in known]
-    total: int | None = len(found)
-    notice = ""
-    if named_master(master_url) or read_runtime(home) is not None:
-        try:
-            source = HttpSource(connect(master_url, start=False))
-            of_master = source.find(filters, order, limit)
-            found = [*(Listed(each.id, each, source) for each in of_master.experiments), *found]
-            known += _facts_of_master(source, of_master.experiments, with_trials=with_trials)
-            total = None if of_master.total is None else len(found) - len(of_master.experiments) + of_master.total
-            notice = of_master.notice
-        except ArgumentError:
-            raise
-        except DetError as error:
-            missing = error
-    else:
-        unseen = home.database.is_file()
-    keys = {facts.shown_id: _key(facts, order or NEWEST, moment) for facts in known}
-    pairs = sorted_by_key([(listed, keys[listed.id]) for listed in found], order or NEWEST)
-    return Found([listed for listed, _ in pairs][:limit], missing, unseen, total, notice)
+    if not named_master(master_url) and read_runtime(home) is None:
+        waiting = any((home.path / "runs").glob(f"*/{REQUEST_NAME}"))
+        return Found([], unseen=waiting or home.database.is_file())
+    try:
+        source = source_of(master_url)
+        found = source.find(filters, order, limit)
+    except ArgumentError:
+        raise
+    except DetError as error:
+        return Found([], missing=error)
+    return Found(found.experiments, source, total=found.total, notice=found.notice)
 
 
-def local_source_with(uuid: str) -> tuple[Source, rest.Checkpoint] | None:
-    """Return a checkpoint of a run of this machine's own, with its source; None if no such run has it."""
-    for listed in _local():
-        for checkpoint in listed.source.checkpoints(experiment_id=listed.id):
-            if checkpoint.uuid == uuid:
-                return listed.source, checkpoint
-    return None
-
-
-def listing(experiments: Sequence[Listed]) -> str:
+def listing(experiments: Sequence[rest.Experiment]) -> str:
     """Return the list as a table."""
     return table(HEAD, list_rows(experiments))
 
 
-def list_rows(experiments: Sequence[Listed], *, exact: bool = False) -> list[tuple[object, ...]]:
+def list_rows(experiments: Sequence[rest.Experiment], *, exact: bool = False) -> list[tuple[object, ...]]:
     """Return the rows of the list, below :data:`HEAD`; `exact` for programs, which read no percentages."""
     return [
         (
-            str(shown_id),
+            str(facts.id),
             facts.name,
             state_text(facts),
             facts.progress if exact else f"{whole_percent(facts.progress)}%",
@@ -170,52 +119,5 @@ def list_rows(experiments: Sequence[Listed], *, exact: bool = False) -> list[tup
             "" if facts.best_validation is None else facts.best_validation if exact else f"{facts.best_validation:.6g}",
             facts.created.replace("+00:00", "Z"),  # as runs of earlier versions have it
         )
-        for shown_id, facts, _ in experiments
+        for facts in experiments
     ]
-
-
-def needs_trials(tree: Node | None, order: Order | None) -> bool:
-    """Return whether a query or an order asks for what trials have."""
-    by_trial = order is not None and order.kind in ("metric", "hp")
-    return by_trial or any(name.kind in ("metric", "hp", "bare") for name in names_of(tree))
-
-
-def _facts_of_runs(*, with_trials: bool) -> Iterator[Facts]:
-    for store in LocalStore.all():
-        with suppress(OSError, ValueError, NotFoundError):  # damaged, or removed at this moment
-            yield facts_of_run(store, with_trials=with_trials)
-
-
-def _source_of_run(facts: Facts) -> Source:
-    return LocalSource(LocalStore.find(str(facts.shown_id)))
-
-
-def _facts_of_master(source: HttpSource, found: Sequence[rest.Experiment], *, with_trials: bool) -> Iterator[Facts]:
-    best = {}
-    if with_trials and found:
-        best = {each.experiment_id: each for each in source.summaries([each.id for each in found], best=True)}
-    for experiment in found:
-        trial = best.get(experiment.id)
-        hyperparameters = {} if trial is None else trial.hparams
-        yield Facts(experiment, experiment.id, "", hyperparameters, () if trial is None else trial.metrics)
-
-
-def _key(facts: Facts, order: Order, now: datetime) -> Any:
-    """Return by what an experiment is ordered among those of the master and this machine's own."""
-    if order.kind in ("id", "created"):
-        return _moment(facts.experiment.created)
-    return key_of(facts, order, now)
-
-
-def _local() -> list[Listed]:
-    found = []
-    for store in LocalStore.all():
-        try:
-            found.append(Listed(store.id, store.experiment(), LocalSource(store)))
-        except (OSError, ValueError, NotFoundError):  # damaged, or removed at this moment
-            continue
-    return found
-
-
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def checkpoint() -> None:
     """List, download, keep and delete checkpoints.
 
-    UUID is as ``det checkpoint list`` shows it; of a run of this machine's own, for which no master is needed, too.
+    UUID is as ``det checkpoint list`` shows it.
     """
 
 
@@ -32,7 +32,7 @@ def checkpoint() -> None:
 @click.option("--best", type=click.IntRange(1), help="The best so many only, by the searcher's metric, best first.")
 @takes_output_options
 @click.pass_context
-def list_checkpoints(context: click.Context, experiment_id: int | str, *, best: int | None, output: Output) -> None:
+def list_checkpoints(context: click.Context, experiment_id: int, *, best: int | None, output: Output) -> None:
     """Show the checkpoints of an experiment that exist, oldest first."""
     from det_native.client.catalog import source_of
     from det_native.client.selection import best_checkpoints
@@ -40,7 +40,7 @@ def list_checkpoints(context: click.Context, experiment_id: int | str, *, best: 
     from det_native.schema.states import CheckpointState
     from det_native.schema.trial_names import trial_name
 
-    source = source_of(experiment_id, context.obj)
+    source = source_of(context.obj)
     experiment = source.experiment(experiment_id)
     found = [one for one in source.checkpoints(experiment_id=experiment_id) if one.state is CheckpointState.COMPLETED]
     if best is not None:
@@ -69,7 +69,7 @@ def describe(context: click.Context, uuid: str, *, output: Output) -> None:
     from det_native.client.tables import facts, shown_table
     from det_native.schema.trial_names import trial_name
 
-    source, found = _find(uuid, context.obj)
+    _, found = _find(uuid, context.obj)
     if output.as_json:
         print_json(found)
         return
@@ -77,7 +77,7 @@ def describe(context: click.Context, uuid: str, *, output: Output) -> None:
     pairs = [
         ("checkpoint", found.uuid),
         ("state", found.state.value),
-        ("trial", f"{trial_name(source.shown_id(found.experiment_id), found.shown_trial)}, batch {found.batch}"),
+        ("trial", f"{trial_name(found.experiment_id, found.shown_trial)}, batch {found.batch}"),
         ("metrics", json.dumps(found.metrics, sort_keys=True)),
         ("hyperparameters", json.dumps(manifest.hparams, sort_keys=True)),
         ("framework", f"{manifest.framework} {manifest.framework_version}"),
@@ -199,13 +199,8 @@ def _set_pinned(context: click.Context, uuids: tuple[str, ...], *, pinned: bool)
 
 
 def _find(uuid: str, master: str | None) -> tuple[Source, Checkpoint]:
-    """Return a checkpoint, and where it is known: a run of this machine's own is looked for first."""
-    from det_native.client.catalog import local_source_with
-    from det_native.client.connect import connect
-    from det_native.client.http_source import HttpSource
+    """Return a checkpoint, and where it is known."""
+    from det_native.client.catalog import source_of
 
-    local = local_source_with(uuid)
-    if local is not None:
-        return local
-    source = HttpSource(connect(master, start=False))
+    source = source_of(master)
     return source, source.checkpoint(uuid)

@@ -62,9 +62,9 @@ class CheckpointFacts:
         return self._known.trial_id
 
     @property
-    def experiment_id(self) -> int | str:
-        """Number of its experiment; ``"local-<n>"`` for a run of this machine's own."""
-        return self._source.shown_id(self._known.experiment_id)
+    def experiment_id(self) -> int:
+        """Number of its experiment."""
+        return self._known.experiment_id
 
     @property
     def experiment_config(self) -> dict[str, Any]:

@@ -195,11 +195,11 @@ def _held(slots: list[SlotInfo], *, indented: bool) -> list[tuple[str, str]]:
 
 @cli.command()
 @click.argument("target", default="master", shell_complete=complete_experiment)
-@click.option("--trial", "is_trial", is_flag=True, help="TARGET is a trial: 7.2, local-<n>/<trial>, or its id.")
+@click.option("--trial", "is_trial", is_flag=True, help="TARGET is a trial: 7.2, or its id.")
 @takes_log_options
 @click.pass_context
 def logs(context: click.Context, target: str, *, is_trial: bool, wanted: LogOptions) -> None:
-    """Print the log of an experiment (its number, or local-<n>), of a trial (7.2), or of this machine's master."""
+    """Print the log of an experiment (its number), of a trial (7.2), or of this machine's master."""
     if target == "master":
         from det_native.client import following
 
@@ -213,7 +213,7 @@ def logs(context: click.Context, target: str, *, is_trial: bool, wanted: LogOpti
         return
     from det_native.client.run_commands import print_logs
 
-    if is_trial or "." in target or "/" in target:
+    if is_trial or "." in target:
         print_logs(None, TRIAL(target), context.obj, wanted)
     else:
         print_logs(EXPERIMENT(target), None, context.obj, wanted)
@@ -246,10 +246,7 @@ def preview_search(config: str, *, output: Output) -> None:
 
 @cli.group(cls=ExperimentGroup)
 def experiment() -> None:
-    """List, pause, resume and end experiments; ``det e`` for short.
-
-    ID is the number of an experiment, or local-<n> for a run of this machine's own, for which no master is needed.
-    """
+    """List, pause, resume and end experiments; ``det e`` for short."""
 
 
 @experiment.command("describe")
@@ -257,9 +254,7 @@ def experiment() -> None:
 @click.option("--metrics", "with_metrics", is_flag=True, help="All metrics of all trials, a row for each report.")
 @takes_output_options
 @click.pass_context
-def describe_experiment(
-    context: click.Context, experiment_id: int | str, *, with_metrics: bool, output: Output
-) -> None:
+def describe_experiment(context: click.Context, experiment_id: int, *, with_metrics: bool, output: Output) -> None:
     """Show how an experiment stands, what it waits for, and its trials, best first."""
     from det_native.client.run_commands import describe_experiment
 
@@ -270,7 +265,7 @@ def describe_experiment(
 @click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
 @takes_log_options
 @click.pass_context
-def experiment_logs(context: click.Context, experiment_id: int | str, *, wanted: LogOptions) -> None:
+def experiment_logs(context: click.Context, experiment_id: int, *, wanted: LogOptions) -> None:
     """Print what the trials of an experiment have written."""
     from det_native.client.run_commands import print_logs
 
@@ -280,7 +275,7 @@ def experiment_logs(context: click.Context, experiment_id: int | str, *, wanted:
 @cli.command("tensorboard")
 @click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
 @click.pass_context
-def tensorboard(context: click.Context, experiment_id: int | str) -> None:
+def tensorboard(context: click.Context, experiment_id: int) -> None:
     """Open TensorBoard over the event files of an experiment's trials, until Ctrl-C."""
     from det_native.client.run_commands import show_tensorboard
 
@@ -300,7 +295,7 @@ def _add_life_command(verb: str, text: str) -> None:
     @click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
     @AS_JSON
     @click.pass_context
-    def change_experiment(context: click.Context, experiment_id: int | str, *, as_json: bool) -> None:
+    def change_experiment(context: click.Context, experiment_id: int, *, as_json: bool) -> None:
         from det_native.client.run_commands import change
 
         change(experiment_id, verb, context.obj, as_json=as_json)

@@ -12,7 +12,7 @@ from det_native.client.run_names import EXPERIMENT
 @click.argument("ids", metavar="ID ID...", type=EXPERIMENT, nargs=-1, required=True)
 @AS_JSON
 @click.pass_context
-def compare(context: click.Context, ids: tuple[int | str, ...], *, as_json: bool) -> None:
+def compare(context: click.Context, ids: tuple[int, ...], *, as_json: bool) -> None:
     """Show experiments side by side: configuration, hyperparameters, metrics, packages and programs."""
     from det_native.client.comparing import compare as compared
 
@@ -29,9 +29,7 @@ def compare(context: click.Context, ids: tuple[int | str, ...], *, as_json: bool
 @click.option("--file", "path", metavar="PATH", help="Only this file, as it was sent.")
 @AS_JSON
 @click.pass_context
-def code(
-    context: click.Context, experiment_id: int | str, *, cell: int | None, path: str | None, as_json: bool
-) -> None:
+def code(context: click.Context, experiment_id: int, *, cell: int | None, path: str | None, as_json: bool) -> None:
     """Print the program of an experiment: the cells that it ran or its command, and the files that were sent along.
 
     Many or large files are listed with their sizes.
@@ -41,7 +39,7 @@ def code(
 
     if cell is not None and path is not None:
         raise click.UsageError("--cell and --file exclude each other.")
-    source = source_of(experiment_id, context.obj)
+    source = source_of(context.obj)
     bundle = source.bundle(experiment_id)
     if path is not None:
         content = printed_program.file_of(bundle, source.blob, path, experiment_id)
@@ -66,23 +64,23 @@ def code(
 @click.argument("other_id", metavar="[ID]", type=EXPERIMENT, required=False)
 @AS_JSON
 @click.pass_context
-def diff(context: click.Context, experiment_id: int | str, other_id: int | str | None, *, as_json: bool) -> None:
+def diff(context: click.Context, experiment_id: int, other_id: int | None, *, as_json: bool) -> None:
     """Show how configuration and program of the first experiment become those of the second.
 
     With one ID: how those of the experiment that it was forked from became its own.
     """
-    from det_native.client.catalog import is_local, source_of
+    from det_native.client.catalog import source_of
     from det_native.client.comparing import compare as compared
     from det_native.errors import ArgumentError
 
     first, second = experiment_id, other_id
     if second is None:
-        origin = source_of(experiment_id, context.obj).experiment(experiment_id).forked_from
+        origin = source_of(context.obj).experiment(experiment_id).forked_from
         if origin is None:
             raise ArgumentError(
                 f"Experiment {experiment_id} was not forked from another; give a second ID to diff with."
             )
-        first, second = f"local-{origin}" if is_local(experiment_id) else origin, experiment_id
+        first, second = origin, experiment_id
     found = compared([first, second], context.obj)
     if as_json:
         print_json({"config": found.config_diff(), "cells": found.cells[second]})

@@ -11,7 +11,7 @@ from typing import Any
 
 from det_native.client import comparison_view, rendering
 from det_native.client.arguments import checked_number, metric_names
-from det_native.client.catalog import is_local, source_of
+from det_native.client.catalog import source_of
 from det_native.client.differences import (
     Key,
     Table,
@@ -204,7 +204,7 @@ def compare(experiments: Iterable[Given], master_url: str | None = None) -> Comp
     Parameters
     ----------
     experiments : iterable
-        At least two: ids, handles, or ``"local-<n>"`` for runs of this machine's own.
+        At least two: ids or handles.
     master_url : str, optional
         Default: ``DET_MASTER``; without it the master that runs on this machine.
 
@@ -245,11 +245,9 @@ def handles_of(experiments: Iterable[Given] | Given, master_url: str | None = No
     for each in given:
         if isinstance(each, Experiment):
             found.append(each)
-        elif is_local(each):
-            found.append(Experiment(source_of(each), each))
         else:
             number = checked_number(each, "an experiment")
-            master = source_of(number, master_url) if master is None else master
+            master = source_of(master_url) if master is None else master
             found.append(Experiment(master, number))
     return found
 

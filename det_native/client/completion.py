@@ -13,7 +13,8 @@ import click
 from click.shell_completion import CompletionItem, get_completion_class
 
 if TYPE_CHECKING:
-    from det_native.client.catalog import Listed
+    from det_native.client.catalog import Found
+    from det_native.schema import rest
 
 SHELLS = ("bash", "zsh", "fish")
 #: Name of the variable by which the shell asks ``det`` for completions.
@@ -42,22 +43,22 @@ def completion(context: click.Context, shell: str) -> None:
 
 def complete_experiment(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the experiments whose names begin so, newest first, each with what it is called."""
-    return _items(lambda: ((str(one.id), _said(one)) for one in _experiments(context)), incomplete)
+    return _items(lambda: ((str(one.id), _said(one)) for one in _experiments(context).experiments), incomplete)
 
 
 def complete_trial(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the trials whose names begin so: those of the experiment that is named, else the experiments."""
     from det_native.schema.trial_names import trial_name
 
-    begun, mark, _ = incomplete.replace("/", ".").partition(".")
+    begun, mark, _ = incomplete.partition(".")
 
     def trials() -> Iterable[tuple[str, str]]:
-        for one in _experiments(context):
-            if mark and str(one.id) == begun:
-                return [
-                    (trial_name(one.id, trial.shown_number), trial.state.value) for trial in one.source.trials(one.id)
-                ]
-        return [(trial_name(one.id, 1), _said(one)) for one in _experiments(context)]
+        listed = _experiments(context)
+        for one in listed.experiments:
+            if mark and str(one.id) == begun and listed.source is not None:
+                trials = listed.source.trials(one.id)
+                return [(trial_name(one.id, trial.shown_number), trial.state.value) for trial in trials]
+        return [(trial_name(one.id, 1), _said(one)) for one in listed.experiments]
 
     return _items(trials, incomplete)
 
@@ -67,8 +68,9 @@ def complete_checkpoint(context: click.Context, parameter: click.Parameter, inco
     from det_native.schema.states import CheckpointState
 
     def checkpoints() -> Iterable[tuple[str, str]]:
-        for one in _experiments(context):
-            for found in one.source.checkpoints(experiment_id=one.id):
+        listed = _experiments(context)
+        for one in listed.experiments:
+            for found in listed.source.checkpoints(experiment_id=one.id) if listed.source is not None else ():
                 if found.state is CheckpointState.COMPLETED:
                     yield found.uuid, f"batch {found.batch} of experiment {one.id}"
 
@@ -90,20 +92,20 @@ def _load() -> None:
     del find_experiments, trial_name
 
 
-def _experiments(context: click.Context) -> list[Listed]:
-    from det_native.client.catalog import find_experiments
+def _experiments(context: click.Context) -> Found:
+    from det_native.client.catalog import Found, find_experiments
     from det_native.client.remote.target import is_ssh
 
     root = context.find_root()
     master = root.params.get("master") or os.environ.get("DET_MASTER") or os.environ.get("DET_MASTER_ADDR")
     # A machine that is reached by SSH takes longer than a tab key may.
-    return [] if master and is_ssh(master) else find_experiments(master, MOST).experiments
+    return Found([]) if master and is_ssh(master) else find_experiments(master, MOST)
 
 
-def _said(one: Listed) -> str:
+def _said(one: rest.Experiment) -> str:
     from det_native.client.state_words import experiment_word
 
-    return f"{one.facts.name}: {experiment_word(one.facts)}"
+    return f"{one.name}: {experiment_word(one)}"
 
 
 def _items(find: Callable[[], Iterable[tuple[str, str]]], incomplete: str) -> list[CompletionItem]:

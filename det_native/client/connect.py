@@ -29,6 +29,9 @@ from det_native.schema.sockets import is_socket
 if TYPE_CHECKING:
     from det_native.client.remote.link import Link
 
+#: Names the master of the home folder, whatever ``DET_MASTER`` names.
+THIS_MACHINE = "unix:"
+
 # Workers have it in their environment (``master.launch.tree.MARKER_VARIABLE``), and so has what they start.
 _WORKER_VARIABLE = "DET_WORKER"
 
@@ -65,7 +68,8 @@ class Address:
 
 def named_master(master_url: str | None = None) -> str | None:
     """Return the address that a call or the environment names, None where the master of this machine is meant."""
-    return master_url or os.environ.get("DET_MASTER") or os.environ.get("DET_MASTER_ADDR") or None
+    named = master_url or os.environ.get("DET_MASTER") or os.environ.get("DET_MASTER_ADDR") or None
+    return None if named == THIS_MACHINE else named
 
 
 def locate(master_url: str | None = None) -> Address | None:
@@ -94,7 +98,7 @@ def connect(master_url: str | None = None, *, start: bool = True, framework: str
     """Return a session with the master, which is looked for in this order.
 
     1. `master_url`, then the environment variables ``DET_MASTER`` and ``DET_MASTER_ADDR``. Their token is
-       ``DET_TOKEN``, or for an address on this machine the token of the home folder.
+       ``DET_TOKEN``, or for an address on this machine the token of the home folder. ``unix:`` alone names none.
     2. The master that runs in the home folder (``DET_HOME``).
     3. A new one there, in the background; it outlives this process.
 

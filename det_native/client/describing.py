@@ -17,55 +17,55 @@ MAX_TRIALS = 50
 TRIALS_HEAD = ("trial", "state", "batches")
 
 
-def description(experiment: rest.Experiment, trials: Sequence[rest.Trial], *, shown_id: int | str | None = None) -> str:
+def description(experiment: rest.Experiment, trials: Sequence[rest.Trial]) -> str:
     """Return facts of an experiment and its trials, best first.
 
     Parameters
     ----------
     experiment : rest.Experiment
     trials : sequence of rest.Trial
-    shown_id : int or str, optional
         What the user calls it; its number by default.
     """
-    parts = [facts(experiment_facts(experiment, shown_id=shown_id))]
+    parts = [facts(experiment_facts(experiment))]
     notes = notes_text(experiment)
     if notes:
         parts.append(notes)
     if trials:
         ranked = trials_best_first(trials, smaller_is_better=experiment.smaller_is_better)
-        parts.append(trials_table(ranked[:MAX_TRIALS], experiment, shown_id or experiment.id))
+        parts.append(trials_table(ranked[:MAX_TRIALS], experiment))
     if len(trials) > MAX_TRIALS:
         parts.append(f"... and {len(trials) - MAX_TRIALS} more trials")
     return "\n\n".join(parts)
 
 
-def experiment_facts(experiment: rest.Experiment, *, shown_id: int | str | None = None) -> list[tuple[str, object]]:
+def experiment_facts(experiment: rest.Experiment) -> list[tuple[str, object]]:
     """Return what is said of an experiment, as names and values; see :func:`description`."""
     searcher = (experiment.config.get("searcher") or {}).get("name", "single")
     direction = "lower" if experiment.smaller_is_better else "higher"
     best = "none yet" if experiment.best_validation is None else format_value(experiment.best_validation)
     pairs: list[tuple[str, object]] = [
-        ("experiment", f"{shown_id or experiment.id}: {experiment.name}"),
+        ("experiment", f"{experiment.id}: {experiment.name}"),
         ("state", state_text(experiment)),
         ("progress", f"{whole_percent(experiment.progress)}%"),
         ("search", f"{searcher}, {experiment.trials} trial{'' if experiment.trials == 1 else 's'}"),
         (f"best {experiment.metric}", f"{best} ({direction} is better)"),
+        *([("trains in", "a kernel")] if experiment.in_kernel else []),
         *_times(experiment),
-        *written_facts(experiment, shown_id=shown_id),
+        *written_facts(experiment),
     ]
     if experiment.error is not None:
         pairs.append(("error", _error(experiment.error)))
     return pairs
 
 
-def written_facts(experiment: rest.Experiment, *, shown_id: int | str | None = None) -> list[tuple[str, object]]:
+def written_facts(experiment: rest.Experiment) -> list[tuple[str, object]]:
     """Return what people have written of an experiment, and where it comes from; only what there is."""
     pairs: list[tuple[str, object]] = [
         ("labels", ", ".join(experiment.labels)),
         ("description", " ".join(experiment.description.split())),
         ("project", experiment.project),
         ("archived", "yes" if experiment.archived else ""),
-        ("forked from", _origin(experiment, shown_id)),
+        ("forked from", experiment.forked_from),
     ]
     return [(name, value) for name, value in pairs if value not in ("", None)]
 
@@ -77,10 +77,10 @@ def notes_text(experiment: rest.Experiment) -> str:
     return "\n".join(["notes:", *(f"  {line}".rstrip() for line in lines)]) if lines else ""
 
 
-def exact_facts(experiment: rest.ExperimentDetail, *, shown_id: int | str | None = None) -> list[tuple[str, object]]:
+def exact_facts(experiment: rest.ExperimentDetail) -> list[tuple[str, object]]:
     """Return the same facts for programs: a value in each row, numbers exact, texts as they were written."""
     return [
-        ("experiment", shown_id or experiment.id),
+        ("experiment", experiment.id),
         ("name", experiment.name),
         ("state", experiment_word(experiment)),
         ("waits_for", experiment.waits_for),
@@ -100,15 +100,10 @@ def exact_facts(experiment: rest.ExperimentDetail, *, shown_id: int | str | None
         ("notes", experiment.notes),
         ("project", experiment.project),
         ("archived", experiment.archived),
-        ("forked_from", _or_empty(_origin(experiment, shown_id))),
+        ("forked_from", _or_empty(experiment.forked_from)),
+        ("in_kernel", experiment.in_kernel),
         ("error", "" if experiment.error is None else _error(experiment.error)),
     ]
-
-
-def _origin(experiment: rest.Experiment, shown_id: int | str | None) -> int | str | None:
-    """Return what the experiment that it was forked from is called."""
-    origin = experiment.forked_from
-    return f"local-{origin}" if origin is not None and isinstance(shown_id, str) else origin
 
 
 def _or_empty(value: object) -> object:
@@ -119,35 +114,20 @@ def _error(error: rest.UserErrorInfo) -> str:
     return f"{error.type}: {' '.join(error.message.split())}"
 
 
-def trial_description(
-    trial: rest.Trial,
-    experiment: rest.Experiment,
-    checkpoints: Sequence[rest.Checkpoint],
-    *,
-    shown_id: int | str,
-) -> str:
-    """Return facts of a trial and its checkpoints.
-
-    Parameters
-    ----------
-    trial : rest.Trial
-    experiment : rest.Experiment
-    checkpoints : sequence of rest.Checkpoint
-    shown_id : int or str
-        What the user calls the experiment.
-    """
-    pairs = trial_facts(trial, experiment, shown_id=shown_id)
+def trial_description(trial: rest.Trial, experiment: rest.Experiment, checkpoints: Sequence[rest.Checkpoint]) -> str:
+    """Return facts of a trial and its checkpoints."""
+    pairs = trial_facts(trial, experiment)
     rows = [(each.uuid, each.batch, each.state.value, each.size) for each in checkpoints]
     parts = [facts(pairs), *([shown_table(("checkpoint", "batch", "state", "bytes"), rows)] if rows else [])]
     return "\n\n".join(parts)
 
 
-def trial_facts(trial: rest.Trial, experiment: rest.Experiment, *, shown_id: int | str) -> list[tuple[str, object]]:
+def trial_facts(trial: rest.Trial, experiment: rest.Experiment) -> list[tuple[str, object]]:
     """Return what is said of a trial, as names and values; see :func:`trial_description`."""
     best = "none yet" if trial.best_validation is None else format_value(trial.best_validation)
     pairs: list[tuple[str, object]] = [
-        ("trial", f"{trial.shown_number} of experiment {shown_id}: {experiment.name}"),
-        *([("id", trial.id)] if isinstance(shown_id, int) else []),
+        ("trial", f"{trial.shown_number} of experiment {experiment.id}: {experiment.name}"),
+        ("id", trial.id),
         ("state", _state(trial, experiment)),
         ("batches", f"{trial.batches} of {trial.target_batches}"),
         (f"best {experiment.metric}", best),
@@ -159,14 +139,12 @@ def trial_facts(trial: rest.Trial, experiment: rest.Experiment, *, shown_id: int
     return pairs
 
 
-def exact_trial_facts(
-    trial: rest.Trial, experiment: rest.Experiment, *, shown_id: int | str
-) -> list[tuple[str, object]]:
+def exact_trial_facts(trial: rest.Trial, experiment: rest.Experiment) -> list[tuple[str, object]]:
     """Return the same facts for programs: a value in each row, and numbers exact."""
     return [
         ("trial", trial.shown_number),
         ("id", trial.id),
-        ("experiment", shown_id),
+        ("experiment", experiment.id),
         ("name", experiment.name),
         ("state", trial_word(trial, experiment.state)),
         ("notice", trial.notice),
@@ -193,20 +171,16 @@ def _times(experiment: rest.Experiment | rest.Trial) -> Iterable[tuple[str, obje
     return [(name, time) for name, time in known if time]
 
 
-def trials_table(trials: Sequence[rest.Trial], experiment: rest.Experiment, shown_id: int | str) -> str:
+def trials_table(trials: Sequence[rest.Trial], experiment: rest.Experiment) -> str:
     """Return trials, one a line, by the names that commands take."""
-    return shown_table(
-        (*TRIALS_HEAD, f"best {experiment.metric}", "hyperparameters"), trials_rows(trials, experiment, shown_id)
-    )
+    return shown_table((*TRIALS_HEAD, f"best {experiment.metric}", "hyperparameters"), trials_rows(trials, experiment))
 
 
-def trials_rows(
-    trials: Sequence[rest.Trial], experiment: rest.Experiment, shown_id: int | str
-) -> list[tuple[object, ...]]:
+def trials_rows(trials: Sequence[rest.Trial], experiment: rest.Experiment) -> list[tuple[object, ...]]:
     """Return the cells of that table."""
     return [
         (
-            trial_name(shown_id, trial.shown_number),
+            trial_name(experiment.id, trial.shown_number),
             ", ".join(filter(None, (trial_word(trial, experiment.state), trial_notice(trial)))),
             batches_of(trial),
             "" if trial.best_validation is None else format_value(trial.best_validation),

@@ -7,7 +7,7 @@ from typing import Any
 
 from det_native.schema.manifests import BundleManifest
 
-Key = int | str
+Key = int
 #: By path or name, and by experiment: who has no such value is not in it.
 Table = dict[str, dict[Key, Any]]
 

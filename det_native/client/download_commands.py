@@ -40,7 +40,7 @@ _DIRECTION = click.option(
 def download_experiment(
     context: click.Context,
     /,
-    experiment_id: int | str,
+    experiment_id: int,
     *,
     output: Output,
     top_n: int,
@@ -52,7 +52,7 @@ def download_experiment(
     from det_native.client.catalog import source_of
     from det_native.client.handles import Experiment
 
-    experiment = Experiment(source_of(experiment_id, context.obj), experiment_id)
+    experiment = Experiment(source_of(context.obj), experiment_id)
     _together(sort_by, smaller)
     _download(experiment.top_n_checkpoints(top_n, sort_by, smaller), folder, output)
 

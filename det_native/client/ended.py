@@ -34,7 +34,7 @@ class Result(Protocol):
 
 
 # Held by the handle of the call, and found by any other handle of the experiment.
-_results: weakref.WeakValueDictionary[tuple[str, int | str], Result] = weakref.WeakValueDictionary()
+_results: weakref.WeakValueDictionary[tuple[str, int], Result] = weakref.WeakValueDictionary()
 
 
 def keep(experiment: Any, result: Result) -> None:

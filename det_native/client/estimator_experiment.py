@@ -18,12 +18,12 @@ class EstimatorExperiment(Experiment):
     Parameters
     ----------
     source : Source
-    experiment_id : int or str
+    experiment_id : int
     exporters : sequence of str
         The names of the exporters of the EvalSpec.
     """
 
-    def __init__(self, source: Source, experiment_id: int | str, *, exporters: Sequence[str] = ()) -> None:
+    def __init__(self, source: Source, experiment_id: int, *, exporters: Sequence[str] = ()) -> None:
         super().__init__(source, experiment_id)
         self._exporters = tuple(exporters)
         self._pair: tuple[dict[str, Any] | None, list[Any]] | None = None

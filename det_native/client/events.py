@@ -199,12 +199,12 @@ class EventFeed:
     Parameters
     ----------
     source : Source
-    experiment_id : int or str
+    experiment_id : int
     after : int
         Id of the last event that is known already.
     """
 
-    def __init__(self, source: Source, experiment_id: int | str, after: int = 0) -> None:
+    def __init__(self, source: Source, experiment_id: int, after: int = 0) -> None:
         self._events = source.events(experiment_id, after)
         self._queue: queue.SimpleQueue[rest.Event | Exception | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._read, name=f"det-events-{experiment_id}", daemon=True)

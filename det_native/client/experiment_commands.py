@@ -90,7 +90,7 @@ def create(
 @click.option("--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="No longer than this.")
 @AS_JSON
 @click.pass_context
-def wait(context: click.Context, experiment_id: int | str, *, timeout: float | None, as_json: bool) -> None:
+def wait(context: click.Context, experiment_id: int, *, timeout: float | None, as_json: bool) -> None:
     """Wait for the end of an experiment.
 
     The exit code is 0 if it has completed, 1 if it has failed, 4 if it was stopped, 5 if it goes on after --timeout.
@@ -100,7 +100,7 @@ def wait(context: click.Context, experiment_id: int | str, *, timeout: float | N
     from det_native.client.handles import Experiment
     from det_native.errors import ExperimentFailedError
 
-    source = source_of(experiment_id, context.obj)
+    source = source_of(context.obj)
     try:
         with told_that_it_goes_on(experiment_id):
             Experiment(source, experiment_id).wait(timeout, show="none")
@@ -119,13 +119,13 @@ def wait(context: click.Context, experiment_id: int | str, *, timeout: float | N
 @click.argument("experiment_id", metavar="ID", type=EXPERIMENT)
 @takes_output_options
 @click.pass_context
-def config(context: click.Context, experiment_id: int | str, *, output: Output) -> None:
+def config(context: click.Context, experiment_id: int, *, output: Output) -> None:
     """Print the configuration of an experiment, complete, as YAML."""
     import yaml
 
     from det_native.client.catalog import source_of
 
-    found: dict[str, Any] = source_of(experiment_id, context.obj).experiment(experiment_id).config
+    found: dict[str, Any] = source_of(context.obj).experiment(experiment_id).config
     if output.as_json:
         print_json(found)
         return
@@ -144,7 +144,7 @@ def _leaves(fields: Mapping[str, Any], above: str = "") -> list[tuple[str, Any]]
     return rows
 
 
-def _end(source: Source, experiment_id: int | str, *, quiet: bool = False) -> int:
+def _end(source: Source, experiment_id: int, *, quiet: bool = False) -> int:
     """Say how an experiment has ended; return the exit code."""
     from det_native.client.state_words import experiment_word
     from det_native.schema.states import ExperimentState

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from det_native.client import life
@@ -16,8 +16,14 @@ class ExperimentLife:
     """The part of ``Experiment`` that is about the experiment as a whole."""
 
     _source: Source
-    _id: int | str
+    _number: int | Callable[[], int]
     _ended: rest.ExperimentDetail | None
+
+    @property
+    def _id(self) -> int:
+        if callable(self._number):
+            self._number = self._number()
+        return self._number
 
     @property
     def description(self) -> str:

@@ -76,7 +76,7 @@ def _list(
     empty = "There are no experiments yet." if asked.all else "There are no such experiments."
     if found.missing is not None or found.unseen:
         empty = ""
-    data = [{**each.facts.model_dump(mode="json"), "id": each.id} for each in found.experiments]
+    data = [each.model_dump(mode="json") for each in found.experiments]
     if found.experiments or empty or output.for_programs:
         output.table(
             HEAD, list_rows(found.experiments), data, empty=empty, exact=list_rows(found.experiments, exact=True)

@@ -61,7 +61,7 @@ def _same_file(path: Path, file: TextIO) -> bool:
         return True
 
 
-def print_logs(source: Source, experiment_id: int | str, trial_id: int | None, wanted: LogOptions) -> None:
+def print_logs(source: Source, experiment_id: int, trial_id: int | None, wanted: LogOptions) -> None:
     """Print what the trials of an experiment, or one trial, have written; follow until they have ended.
 
     A master that goes away while it is followed is waited for, as ``det experiment wait`` does.
@@ -69,7 +69,7 @@ def print_logs(source: Source, experiment_id: int | str, trial_id: int | None, w
     Parameters
     ----------
     source : Source
-    experiment_id : int or str
+    experiment_id : int
         Of no meaning where a trial is named whose number is known to its source.
     trial_id : int or None
     wanted : LogOptions
@@ -107,7 +107,7 @@ def print_line(
 
 
 @contextmanager
-def told_that_it_goes_on(experiment_id: int | str) -> Iterator[None]:
+def told_that_it_goes_on(experiment_id: int) -> Iterator[None]:
     """Say after Ctrl-C that only the waiting has ended."""
     try:
         yield
@@ -127,7 +127,7 @@ class _Reader:
     those that ended a while ago. At the end it asks for all.
     """
 
-    def __init__(self, source: Source, experiment_id: int | str, trial_id: int | None) -> None:
+    def __init__(self, source: Source, experiment_id: int, trial_id: int | None) -> None:
         self._source, self._experiment_id, self._trial_id = source, experiment_id, trial_id
         self._after: dict[int, int] = {}
         self._quiet_from: dict[int, float] = {}

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
 from det_native.client.arguments import SYSTEM, checked_kind
-from det_native.client.catalog import find_experiments, is_local
+from det_native.client.catalog import find_experiments
 from det_native.client.comparing import Given, handles_of
 from det_native.client.differences import flat
 from det_native.client.handles import Experiment
@@ -96,14 +96,14 @@ def _pandas() -> Any:
 
 
 def _chosen(experiments: Iterable[Given] | Given | str | None, master_url: str | None) -> list[Experiment]:
-    is_query = isinstance(experiments, str) and not is_local(experiments) and not experiments.isdecimal()
+    is_query = isinstance(experiments, str) and not experiments.isdecimal()
     if experiments is not None and not is_query:
         return handles_of(experiments, master_url)
     query = experiments if isinstance(experiments, str) else None
     found = find_experiments(master_url, None, Filters(query=query))
     if found.missing is not None:
         raise found.missing
-    return [Experiment(each.source, each.id) for each in found.experiments]
+    return [Experiment(found.source, each.id) for each in found.experiments] if found.source is not None else []
 
 
 def _experiment_rows(handles: Sequence[Experiment]) -> list[dict[str, Any]]:
@@ -169,15 +169,12 @@ def _times_of(trial: rest.Trial) -> dict[str, Any]:
     return {"started": trial.started, "ended": trial.ended}
 
 
-def _summaries(handles: Sequence[Experiment], *, best: bool) -> dict[int | str, list[TrialSummary]]:
+def _summaries(handles: Sequence[Experiment], *, best: bool) -> dict[int, list[TrialSummary]]:
     """Return what is known of the trials of experiments; a master is asked once for many of them."""
-    found: dict[int | str, list[TrialSummary]] = {}
+    found: dict[int, list[TrialSummary]] = {}
     of_masters: dict[str, list[Experiment]] = {}
     for handle in handles:
-        if is_local(handle.id):
-            found[handle.id] = handle.source.summaries([handle.id], best=best)
-        else:
-            of_masters.setdefault(handle.source.url, []).append(handle)
+        of_masters.setdefault(handle.source.url, []).append(handle)
     for mine in of_masters.values():
         for each in mine[0].source.summaries([handle.id for handle in mine], best=best):
             found.setdefault(each.experiment_id, []).append(each)

@@ -1,11 +1,11 @@
-"""What a user holds: experiments, and with them their trials and checkpoints, of local and cluster runs alike."""
+"""What a user holds: experiments, and with them their trials and checkpoints."""
 
 from __future__ import annotations
 
 import os
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Never
@@ -39,17 +39,17 @@ class Experiment(ExperimentLife):
     Parameters
     ----------
     source : Source
-        Where the facts come from: a master, or a run in this process.
-    experiment_id : int or str
-        Number on the master, or ``"local-3"``.
+        Where the facts come from.
+    experiment_id : int or callable
+        Number on the master; of a run in this process what returns it, once a master has the run.
     """
 
     #: What changes is the experiment, not the notebook: capture tells this object by its identity.
     _det_known_by_identity = True
 
-    def __init__(self, source: Source, experiment_id: int | str) -> None:
+    def __init__(self, source: Source, experiment_id: int | Callable[[], int]) -> None:
         self._source = source
-        self._id = experiment_id
+        self._number = experiment_id
         self._ended: rest.ExperimentDetail | None = None
         self._metric: str | None = None
         self._last_event = 0
@@ -61,8 +61,8 @@ class Experiment(ExperimentLife):
         return self._source
 
     @property
-    def id(self) -> int | str:
-        """Number of the experiment on its master; ``"local-<n>"`` for a run of this machine's own."""
+    def id(self) -> int:
+        """Number of the experiment on its master."""
         return self._id
 
     @property
@@ -257,7 +257,7 @@ class Experiment(ExperimentLife):
         trials = self._source.trials(self._id)
         lines = [line for trial in trials for line in self._source.logs(trial.id)]
         numbers = {trial.id: trial.shown_number for trial in trials}
-        found = Logs(sorted(lines, key=lambda line: line.id), empty=self._source.without_logs, numbers=numbers)
+        found = Logs(sorted(lines, key=lambda line: line.id), numbers=numbers)
         return found.only(level, contains)
 
     def plot(self, *metrics: str | Sequence[str]) -> Any:
@@ -482,9 +482,7 @@ class Experiment(ExperimentLife):
         Raises
         ------
         RequestError
-            If the experiment has ended.
-        UnsupportedFeatureError
-            If it is a local run.
+            If the experiment has ended, or trains in a kernel.
         """
         self._source.pause(self._id)
 
@@ -503,8 +501,6 @@ class Experiment(ExperimentLife):
             If it is no such number.
         RequestError
             If the experiment has ended.
-        UnsupportedFeatureError
-            If it is a local run.
         """
         change_resources(self._source, self._id, priority=priority)
 
@@ -553,8 +549,8 @@ class Experiment(ExperimentLife):
             If the program has no hyperparameter of that name; the message lists those that it has.
         ConfigurationError
             Listing everything that is wrong with the configuration.
-        UnsupportedFeatureError
-            If it is a local run; ``move("cluster")`` makes an experiment of it.
+        RequestError
+            If its program could not be kept.
         """
         return self._new(life.fork(self._source, self._id, hyperparameters, config, name))
 
@@ -599,13 +595,15 @@ class Experiment(ExperimentLife):
         NotFoundError
             If the experiment has no such trial.
         UnsupportedFeatureError
-            If the length stands in the program's own code, or it is a local run.
+            If the length stands in the program's own code.
+        RequestError
+            If its program could not be kept.
         """
         known = self.checkpoint(checkpoint) if isinstance(checkpoint, str) else checkpoint
         uuid = None if known is None else known.uuid
         number: Any = trial
         if isinstance(trial, Trial):
-            number = selection.number_inside(self._id, trial.source.shown_id(trial.experiment_id), trial.number)
+            number = selection.number_inside(self._id, trial.experiment_id, trial.number)
         lengths = {"epochs": epochs, "batches": batches, "records": records}
         return self._new(life.continuation(self._source, self._id, lengths, uuid, number, name))
 
@@ -616,7 +614,7 @@ class Experiment(ExperimentLife):
         config: Mapping[str, Any] | str | os.PathLike[str] | None = None,
         master_url: str | None = None,
     ) -> Experiment:
-        """Train the program of a local run on the cluster, from the beginning, with the same configuration.
+        """Train the program of a kernel's run on the cluster, from the beginning, with the same configuration.
 
         Parameters
         ----------
@@ -698,7 +696,7 @@ class Experiment(ExperimentLife):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __repr__(self) -> str:
-        return f"Experiment({self._id!r})"
+        return "Experiment(of a run that goes on here)" if callable(self._number) else f"Experiment({self._number!r})"
 
     def __str__(self) -> str:
         return rendering.line_of(self)

@@ -22,6 +22,7 @@ from det_native.client.transfer_bar import counted
 from det_native.errors import (
     ArgumentError,
     CheckpointCorruptError,
+    CheckpointError,
     NotFoundError,
     RequestError,
     StorageError,
@@ -87,7 +88,7 @@ class HttpSource(Source):
 
         return revive(self._session)
 
-    def experiment(self, experiment_id: int | str) -> rest.ExperimentDetail:
+    def experiment(self, experiment_id: int) -> rest.ExperimentDetail:
         return self._session.call(routes.GET_EXPERIMENT, experiment_id=experiment_id)
 
     def experiments(self, limit: int, state: ExperimentState | None = None) -> list[rest.Experiment]:
@@ -142,7 +143,7 @@ class HttpSource(Source):
         found = self.experiments(_MOST if limit is None else limit)
         return FoundExperiments(found, None, "")
 
-    def summaries(self, experiment_ids: Sequence[int | str], *, best: bool = False) -> list[TrialSummary]:
+    def summaries(self, experiment_ids: Sequence[int], *, best: bool = False) -> list[TrialSummary]:
         found: list[TrialSummary] = []
         for start in range(0, len(experiment_ids), _SUMMARIES):
             ids = list(experiment_ids[start : start + _SUMMARIES])
@@ -150,7 +151,7 @@ class HttpSource(Source):
             found += page
         return found
 
-    def trials(self, experiment_id: int | str) -> list[rest.Trial]:
+    def trials(self, experiment_id: int) -> list[rest.Trial]:
         return self._session.call(routes.LIST_TRIALS, experiment_id=experiment_id)
 
     def trial(self, trial_id: int) -> rest.Trial:
@@ -195,15 +196,13 @@ class HttpSource(Source):
     def medium_content(self, medium: rest.Medium) -> bytes:
         return self._session.call(routes.GET_MEDIUM_CONTENT, trial_id=medium.trial_id, medium_id=medium.id)
 
-    def curves(self, experiment_id: int | str, trial_id: int | None = None) -> list[rest.MetricCurve]:
+    def curves(self, experiment_id: int, trial_id: int | None = None) -> list[rest.MetricCurve]:
         """Return the curves of an experiment or of one trial, reduced by the master."""
         if trial_id is None:
             return self._session.call(routes.GET_EXPERIMENT_CURVES, experiment_id=experiment_id)
         return self._session.call(routes.GET_CURVES, trial_id=trial_id)
 
-    def checkpoints(
-        self, *, experiment_id: int | str | None = None, trial_id: int | None = None
-    ) -> list[rest.Checkpoint]:
+    def checkpoints(self, *, experiment_id: int | None = None, trial_id: int | None = None) -> list[rest.Checkpoint]:
         if trial_id is None:
             return self._session.call(routes.LIST_CHECKPOINTS, experiment_id=experiment_id)
         return self._session.call(routes.LIST_TRIAL_CHECKPOINTS, trial_id=trial_id)
@@ -274,7 +273,7 @@ class HttpSource(Source):
                 return lines
             after = lines[-1].id
 
-    def events(self, experiment_id: int | str, after: int = 0) -> EventStream:
+    def events(self, experiment_id: int, after: int = 0) -> EventStream:
         """Return the events with an id above `after` as they happen, until the experiment has ended."""
         return EventStream(
             connect=lambda last: _EventConnection(self._session, experiment_id, last),
@@ -283,37 +282,37 @@ class HttpSource(Source):
             patience=self.patience,
         )
 
-    def kill(self, experiment_id: int | str) -> None:
+    def kill(self, experiment_id: int) -> None:
         self._session.call(routes.KILL_EXPERIMENT, experiment_id=experiment_id)
 
-    def stop(self, experiment_id: int | str) -> None:
+    def stop(self, experiment_id: int) -> None:
         self._session.call(routes.STOP_EXPERIMENT, experiment_id=experiment_id)
 
-    def pause(self, experiment_id: int | str) -> None:
+    def pause(self, experiment_id: int) -> None:
         self._session.call(routes.PAUSE_EXPERIMENT, experiment_id=experiment_id)
 
-    def change_resources(self, experiment_id: int | str, change: rest.ResourcesChange) -> None:
+    def change_resources(self, experiment_id: int, change: rest.ResourcesChange) -> None:
         self.change(experiment_id, rest.ExperimentChange(resources=change))
 
-    def resume(self, experiment_id: int | str) -> None:
+    def resume(self, experiment_id: int) -> None:
         self._session.call(routes.RESUME_EXPERIMENT, experiment_id=experiment_id)
 
-    def change(self, experiment_id: int | str, change: rest.ExperimentChange) -> None:
+    def change(self, experiment_id: int, change: rest.ExperimentChange) -> None:
         self._session.call(routes.CHANGE_EXPERIMENT, change, experiment_id=experiment_id)
 
-    def deletion(self, experiment_id: int | str) -> Deletion:
+    def deletion(self, experiment_id: int) -> Deletion:
         return self._session.call(routes.GET_DELETION, experiment_id=experiment_id)
 
-    def delete(self, experiment_id: int | str) -> Deletion:
+    def delete(self, experiment_id: int) -> Deletion:
         return self._session.call(routes.DELETE_EXPERIMENT, experiment_id=experiment_id)
 
-    def fork(self, experiment_id: int | str, wanted: ExperimentFork) -> rest.Experiment:
+    def fork(self, experiment_id: int, wanted: ExperimentFork) -> rest.Experiment:
         return self._session.call(routes.FORK_EXPERIMENT, wanted, experiment_id=experiment_id, key=uuid4().hex)
 
-    def continuation(self, experiment_id: int | str, wanted: ExperimentContinuation) -> rest.Experiment:
+    def continuation(self, experiment_id: int, wanted: ExperimentContinuation) -> rest.Experiment:
         return self._session.call(routes.CONTINUE_EXPERIMENT, wanted, experiment_id=experiment_id, key=uuid4().hex)
 
-    def retain(self, experiment_id: int | str, wanted: Retention) -> Retained:
+    def retain(self, experiment_id: int, wanted: Retention) -> Retained:
         return self._session.call(routes.SET_GC_POLICY, wanted, experiment_id=experiment_id)
 
     def download(self, checkpoint: rest.Checkpoint, directory: Path) -> None:
@@ -353,8 +352,11 @@ class HttpSource(Source):
             return None
 
     def load(self, checkpoint: rest.Checkpoint, directory: Path) -> Any:
-        program = {"bundle": self.bundle(checkpoint.experiment_id), "read_blob": self.blob}
-        return load_from(self, checkpoint, directory, files=self._files_of_earlier, **program)
+        try:
+            bundle = self.bundle(checkpoint.experiment_id)
+        except UnsupportedFeatureError as error:
+            raise CheckpointError(f"{error} checkpoint.download() has the weights.") from None
+        return load_from(self, checkpoint, directory, files=self._files_of_earlier, bundle=bundle, read_blob=self.blob)
 
     @contextmanager
     def _files_of_earlier(self, uuid: str) -> Iterator[Path]:
@@ -363,9 +365,20 @@ class HttpSource(Source):
             self.download(checkpoint, Path(folder))
             yield Path(folder)
 
-    def bundle(self, experiment_id: int | str) -> BundleManifest:
-        """Return the experiment's bundle."""
-        return self._session.call(routes.GET_BUNDLE, bundle_id=self.experiment(experiment_id).bundle_id)
+    def bundle(self, experiment_id: int) -> BundleManifest:
+        """Return the experiment's bundle.
+
+        Raises
+        ------
+        UnsupportedFeatureError
+            If it could not be captured in the process that trained.
+        """
+        detail = self.experiment(experiment_id)
+        if detail.bundle_id is None:
+            lines = [line.strip(" -") for line in detail.no_program.splitlines() if line.strip()]
+            why = " ".join(lines[:2]).rstrip(".") or "an earlier version ran it"
+            raise UnsupportedFeatureError(f"The code of experiment {detail.id} could not be kept ({why}).")
+        return self._session.call(routes.GET_BUNDLE, bundle_id=detail.bundle_id)
 
     def blob(self, sha256: str) -> bytes:
         """Return the raw content of one blob."""
@@ -375,7 +388,7 @@ class HttpSource(Source):
 class _EventConnection:
     """One stream of server-sent events."""
 
-    def __init__(self, session: Session, experiment_id: int | str, after: int) -> None:
+    def __init__(self, session: Session, experiment_id: int, after: int) -> None:
         self._stack = ExitStack()
         self._response: requests.Response = self._stack.enter_context(
             session.stream(

@@ -32,7 +32,7 @@ def write(source: Source, checkpoint: rest.Checkpoint, folder: Path, shown: dict
     shown : dict
         What is known of the checkpoint, as people read it.
     """
-    experiment = source.experiment(source.shown_id(checkpoint.experiment_id))
+    experiment = source.experiment(checkpoint.experiment_id)
     facts = {
         **shown,
         "experiment_config": experiment.config,
@@ -47,7 +47,7 @@ def write(source: Source, checkpoint: rest.Checkpoint, folder: Path, shown: dict
 def _pack(source: Source, checkpoint: rest.Checkpoint, target: Path) -> str:
     """Write the program; return what became of it, in words."""
     try:
-        bundle = source.bundle(source.shown_id(checkpoint.experiment_id))
+        bundle = source.bundle(checkpoint.experiment_id)
         sizes = dict(_contents(bundle))
         if sum(sizes.values()) > LARGEST:
             return f"it has more than {LARGEST >> 20} MiB, and stays with its experiment"
@@ -124,14 +124,9 @@ def model_of(folder: Path, checkpoint: rest.Checkpoint, facts: dict[str, Any]) -
 
 def _source(checkpoint: rest.Checkpoint) -> Source:
     """Return where the program is: with this very checkpoint."""
-    from det_native.client.catalog import local_source_with
-    from det_native.client.connect import connect
-    from det_native.client.http_source import HttpSource
+    from det_native.client.catalog import source_of
 
-    local = local_source_with(checkpoint.uuid)
-    if local is not None:
-        return local[0]
-    source = HttpSource(connect(None, start=False))
+    source = source_of(None)
     source.checkpoint(checkpoint.uuid)
     return source
 

@@ -16,19 +16,19 @@ class KerasExperiment(Experiment):
     """An experiment, and the ``History`` of the training: ``history``, ``epoch``, ``params``, ``model``.
 
     The first three wait for the end of the experiment; in a search they are of the best trial. A pickle of it is a
-    plain ``History``, as that of a local run is; a copy is the same handle.
+    plain ``History``, as that of a run in the kernel is; a copy is the same handle.
 
     Parameters
     ----------
     source : Source
-    experiment_id : int or str
+    experiment_id : int
     model : keras.Model
         What ``fit()`` was called of, in this kernel.
     kind : type
         Keras's ``History``.
     """
 
-    def __init__(self, source: Source, experiment_id: int | str, *, model: Any, kind: type) -> None:
+    def __init__(self, source: Source, experiment_id: int, *, model: Any, kind: type) -> None:
         super().__init__(source, experiment_id)
         self._model = model
         self._kind = kind

@@ -24,7 +24,7 @@ _SHOWN = 60  # characters of a value in an error
 ConfigChanges = Mapping[str, Any] | str | os.PathLike[str] | None
 
 
-def describe(source: Source, experiment_id: int | str, **change: Any) -> None:
+def describe(source: Source, experiment_id: int, **change: Any) -> None:
     """Change what people write of an experiment.
 
     Raises
@@ -73,7 +73,7 @@ def labels_of(given: str | Iterable[str]) -> list[str]:
     return [given] if isinstance(given, str) else list(given)
 
 
-def delete(source: Source, experiment_id: int | str, *, yes: bool) -> None:
+def delete(source: Source, experiment_id: int, *, yes: bool) -> None:
     """Show what the deletion of an experiment frees, ask unless `yes`, and delete it.
 
     Raises
@@ -133,7 +133,7 @@ def deleted_text(freed: Deletion) -> str:
 
 def fork(
     source: Source,
-    experiment_id: int | str,
+    experiment_id: int,
     hyperparameters: Mapping[str, Any] | None,
     config: ConfigChanges,
     name: str | None,
@@ -166,7 +166,7 @@ def fork_body(hyperparameters: Mapping[str, Any] | None, config: ConfigChanges, 
 
 def continuation(
     source: Source,
-    experiment_id: int | str,
+    experiment_id: int,
     lengths: Mapping[str, int | None],
     checkpoint: str | None,
     trial: int | None,
@@ -200,7 +200,7 @@ def continuation(
     return source.continuation(experiment_id, ExperimentContinuation.model_validate(body))
 
 
-def retain(source: Source, experiment_id: int | str, best: int, trial_best: int, trial_latest: int) -> Retained:
+def retain(source: Source, experiment_id: int, best: int, trial_best: int, trial_latest: int) -> Retained:
     """Change how many checkpoints of an experiment stay."""
     wanted = Retention(save_experiment_best=best, save_trial_best=trial_best, save_trial_latest=trial_latest)
     return source.retain(experiment_id, wanted)
@@ -211,7 +211,7 @@ def submitted_text(made: rest.Experiment) -> str:
     return f"Experiment {made.id}: {made.name} is submitted. experiment.wait() waits for its end."
 
 
-def retained_text(experiment_id: int | str, retained: Retained) -> str:
+def retained_text(experiment_id: int, retained: Retained) -> str:
     """Return what a change of how many checkpoints stay has freed."""
     freed = f"{_counted(retained.deleted, 'checkpoint')} deleted ({shown_size(retained.bytes)}), {retained.stay} stay"
     if retained.going_on:

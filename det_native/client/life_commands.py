@@ -20,23 +20,21 @@ _SHOWN = ("id", "name", "state", "labels", "project", "archived")
 _TEXTS = ("description", "notes")
 
 
-def change_facts(master: str | None, experiment_id: int | str, output: Output, **change: Any) -> None:
+def change_facts(master: str | None, experiment_id: int, output: Output, **change: Any) -> None:
     """Change what people write of an experiment, and print it."""
     from det_native.client.catalog import source_of
     from det_native.client.life import describe
 
-    source = source_of(experiment_id, master)
+    source = source_of(master)
     describe(source, experiment_id, **change)
-    _print(experiment_id, source.experiment(experiment_id), output, changed=change)
+    _print(source.experiment(experiment_id), output, changed=change)
 
 
-def _print(
-    experiment_id: int | str, found: Experiment, output: Output, *, changed: Mapping[str, object] | None = None
-) -> None:
+def _print(found: Experiment, output: Output, *, changed: Mapping[str, object] | None = None) -> None:
     """Print an experiment, with those of its texts that were changed."""
     from det_native.client.describing import notes_text
 
-    data = {**found.model_dump(mode="json"), "id": experiment_id}
+    data = found.model_dump(mode="json")
     shown = {**data, "state": str(found.state), "labels": ", ".join(found.labels), "archived": _word(found.archived)}
     texts = [name for name in _TEXTS if name in (changed or {})]
     if not output.for_programs:
@@ -58,7 +56,7 @@ def _word(true: bool) -> str:
 @_ID
 @takes_output_options
 @click.pass_context
-def archive(context: click.Context, experiment_id: int | str, *, output: Output) -> None:
+def archive(context: click.Context, experiment_id: int, *, output: Output) -> None:
     """Have an experiment that has ended not listed any more; nothing of it is lost."""
     change_facts(context.obj, experiment_id, output, archived=True)
 
@@ -67,7 +65,7 @@ def archive(context: click.Context, experiment_id: int | str, *, output: Output)
 @_ID
 @takes_output_options
 @click.pass_context
-def unarchive(context: click.Context, experiment_id: int | str, *, output: Output) -> None:
+def unarchive(context: click.Context, experiment_id: int, *, output: Output) -> None:
     """Have an archived experiment listed again."""
     change_facts(context.obj, experiment_id, output, archived=False)
 
@@ -77,7 +75,7 @@ def unarchive(context: click.Context, experiment_id: int | str, *, output: Outpu
 @click.argument("name")
 @takes_output_options
 @click.pass_context
-def rename(context: click.Context, experiment_id: int | str, name: str, *, output: Output) -> None:
+def rename(context: click.Context, experiment_id: int, name: str, *, output: Output) -> None:
     """Give an experiment another name."""
     change_facts(context.obj, experiment_id, output, name=name)
 
@@ -92,7 +90,7 @@ def label() -> None:
 @click.argument("labels", metavar="LABEL...", nargs=-1, required=True)
 @takes_output_options
 @click.pass_context
-def add_label(context: click.Context, experiment_id: int | str, labels: tuple[str, ...], *, output: Output) -> None:
+def add_label(context: click.Context, experiment_id: int, labels: tuple[str, ...], *, output: Output) -> None:
     """Add labels; those that it has stay."""
     change_facts(context.obj, experiment_id, output, add_labels=list(labels))
 
@@ -102,7 +100,7 @@ def add_label(context: click.Context, experiment_id: int | str, labels: tuple[st
 @click.argument("labels", metavar="LABEL...", nargs=-1, required=True)
 @takes_output_options
 @click.pass_context
-def remove_label(context: click.Context, experiment_id: int | str, labels: tuple[str, ...], *, output: Output) -> None:
+def remove_label(context: click.Context, experiment_id: int, labels: tuple[str, ...], *, output: Output) -> None:
     """Remove labels, as far as it has them."""
     change_facts(context.obj, experiment_id, output, remove_labels=list(labels))
 
@@ -112,7 +110,7 @@ def remove_label(context: click.Context, experiment_id: int | str, labels: tuple
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @takes_output_options
 @click.pass_context
-def delete(context: click.Context, experiment_ids: tuple[int | str, ...], *, yes: bool, output: Output) -> None:
+def delete(context: click.Context, experiment_ids: tuple[int, ...], *, yes: bool, output: Output) -> None:
     """Delete experiments for good, with checkpoints, metrics and output; what that frees is told first.
 
     The newest goes first, so that one goes before what it began with.
@@ -120,15 +118,15 @@ def delete(context: click.Context, experiment_ids: tuple[int | str, ...], *, yes
     from det_native.client.catalog import source_of
     from det_native.client.life import deleted_text, deletion_text
 
-    ids = sorted(set(experiment_ids), key=lambda one: (isinstance(one, str), _number(one)), reverse=True)
+    ids = sorted(set(experiment_ids), reverse=True)
     if not yes:
         for experiment_id in ids:
-            click.echo(deletion_text(source_of(experiment_id, context.obj).deletion(experiment_id)), err=True)
+            click.echo(deletion_text(source_of(context.obj).deletion(experiment_id)), err=True)
         click.confirm(f"Delete {', '.join(map(str, reversed(ids)))}?", abort=True, err=True)
     done, failed = [], []
     for experiment_id in ids:
         try:
-            done.append(source_of(experiment_id, context.obj).delete(experiment_id))
+            done.append(source_of(context.obj).delete(experiment_id))
         except DetError as error:
             failed.append(error)
     if output.as_json or output.as_csv:
@@ -144,10 +142,6 @@ def delete(context: click.Context, experiment_ids: tuple[int | str, ...], *, yes
         raise failed[-1]
 
 
-def _number(experiment_id: int | str) -> int:
-    return int(str(experiment_id).rpartition("-")[2])
-
-
 @click.command("fork")
 @_ID
 @click.option("--hp", "hyperparameters", multiple=True, metavar="NAME=VALUE", help="Another hyperparameter: lr=0.01.")
@@ -157,7 +151,7 @@ def _number(experiment_id: int | str) -> int:
 @click.pass_context
 def fork(
     context: click.Context,
-    experiment_id: int | str,
+    experiment_id: int,
     *,
     hyperparameters: tuple[str, ...],
     changes: tuple[str, ...],
@@ -172,7 +166,7 @@ def fork(
     for each in hyperparameters:
         path, value = _pair(each, "--hp", "lr=0.01")
         _put(values, path, value)
-    made = life.fork(source_of(experiment_id, context.obj), experiment_id, values, _changes(changes), name)
+    made = life.fork(source_of(context.obj), experiment_id, values, _changes(changes), name)
     _submitted(made, output)
 
 
@@ -190,7 +184,7 @@ def fork(
 @click.pass_context
 def continue_(
     context: click.Context,
-    experiment_id: int | str,
+    experiment_id: int,
     *,
     epochs: int | None,
     batches: int | None,
@@ -204,7 +198,7 @@ def continue_(
     from det_native.client import life, selection
     from det_native.client.catalog import source_of
 
-    source = source_of(experiment_id, context.obj)
+    source = source_of(context.obj)
     if checkpoint is not None:
         found = source.checkpoints(experiment_id=experiment_id)
         checkpoint = selection.checkpoint_named(checkpoint, found, owner=f"Experiment {experiment_id}").uuid
@@ -217,8 +211,8 @@ def continue_(
 @_ID
 @takes_output_options
 @click.pass_context
-def move_run(context: click.Context, experiment_id: int | str, *, output: Output) -> None:
-    """Train the program of a local run on the cluster."""
+def move_run(context: click.Context, experiment_id: int, *, output: Output) -> None:
+    """Train the program of a kernel's run on the cluster."""
     import sys
     from contextlib import redirect_stdout
 
@@ -227,14 +221,14 @@ def move_run(context: click.Context, experiment_id: int | str, *, output: Output
 
     quiet = output.as_json or output.as_csv
     with redirect_stdout(sys.stderr if quiet else sys.stdout):
-        moved = move(source_of(experiment_id, context.obj), experiment_id, "cluster", None, context.obj)
+        moved = move(source_of(context.obj), experiment_id, "cluster", None, context.obj)
     if quiet:
-        _print(moved.id, moved.detail(), output)
+        _print(moved.detail(), output)
 
 
 def _submitted(made: Experiment, output: Output) -> None:
     if output.as_json or output.as_csv:
-        _print(made.id, made, output)
+        _print(made, output)
     else:
         click.echo(f"Experiment {made.id}: {made.name} is submitted.")
 

@@ -26,7 +26,7 @@ from det_native.schema.environment import TrialEnvironment
 from det_native.schema.states import CheckpointState, ExperimentState
 
 
-def detail_of(source: Source, experiment_id: int | str) -> rest.ExperimentDetail:
+def detail_of(source: Source, experiment_id: int) -> rest.ExperimentDetail:
     """Return what is known of an experiment.
 
     Raises
@@ -48,7 +48,7 @@ def weights_setting(detail: rest.ExperimentDetail) -> WeightsAfter:
     return weights
 
 
-def refuse_unfinished(source: Source, experiment_id: int | str, detail: rest.ExperimentDetail) -> None:
+def refuse_unfinished(source: Source, experiment_id: int, detail: rest.ExperimentDetail) -> None:
     """Raise why there are no weights of a whole training.
 
     Raises
@@ -65,7 +65,7 @@ def refuse_unfinished(source: Source, experiment_id: int | str, detail: rest.Exp
 
 
 def warn_unfinished(
-    source: Source, experiment_id: int | str, detail: rest.ExperimentDetail, checkpoint: rest.Checkpoint
+    source: Source, experiment_id: int, detail: rest.ExperimentDetail, checkpoint: rest.Checkpoint
 ) -> None:
     """Say that the training that a checkpoint is of was not whole."""
     if detail.state is ExperimentState.COMPLETED:
@@ -81,7 +81,7 @@ def warn_unfinished(
 
 
 def checkpoint_to_load(
-    source: Source, experiment_id: int | str, detail: rest.ExperimentDetail, weights: WeightsAfter
+    source: Source, experiment_id: int, detail: rest.ExperimentDetail, weights: WeightsAfter
 ) -> rest.Checkpoint:
     """Return the checkpoint of an experiment, in a search of its best trial, that has the wanted weights.
 
@@ -115,9 +115,7 @@ def files_apart(checkpoint: rest.Checkpoint) -> list[Any]:
 
 
 @contextmanager
-def files_of(
-    source: Source, experiment_id: int | str, checkpoint: rest.Checkpoint, *, large: bool = False
-) -> Iterator[Path]:
+def files_of(source: Source, experiment_id: int, checkpoint: rest.Checkpoint, *, large: bool = False) -> Iterator[Path]:
     """Give a temporary folder with the files of a checkpoint, verified; with what exceeds the limit, or only that.
 
     Raises
@@ -136,7 +134,7 @@ def files_of(
         yield Path(folder)
 
 
-def into_call(source: Source, experiment_id: int | str, checkpoint: rest.Checkpoint, call: Any) -> list[str]:
+def into_call(source: Source, experiment_id: int, checkpoint: rest.Checkpoint, call: Any) -> list[str]:
     """Put a checkpoint into the objects of a captured call; return a sentence for each that stays as it was.
 
     Raises
@@ -152,7 +150,7 @@ def into_call(source: Source, experiment_id: int | str, checkpoint: rest.Checkpo
 
 def into_objects(
     source: Source,
-    experiment_id: int | str,
+    experiment_id: int,
     detail: rest.ExperimentDetail,
     checkpoint: rest.Checkpoint,
     target: Any,
@@ -180,7 +178,7 @@ def into_objects(
         load_into_objects(detail.framework, target, optimizer, folder, environment)
 
 
-def _instead(source: Source, experiment_id: int | str, checkpoint: rest.Checkpoint) -> str:
+def _instead(source: Source, experiment_id: int, checkpoint: rest.Checkpoint) -> str:
     try:
         whole = source.instead(checkpoint)
     except MasterError:  # it takes too long, say: the damage is what has to be told

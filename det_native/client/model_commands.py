@@ -162,13 +162,8 @@ def register_version(
     metadata: tuple[tuple[str, Any], ...],
 ) -> None:
     """Make the checkpoint UUID the next version of a model."""
-    from det_native.client.catalog import local_source_with
-    from det_native.client.checkpoint import Checkpoint
-
-    local = local_source_with(uuid)
-    checkpoint = uuid if local is None else Checkpoint(*local)
     made = _model(context, name).register_version(
-        checkpoint, version_name, description, stage=stage, labels=labels, metadata=dict(metadata)
+        uuid, version_name, description, stage=stage, labels=labels, metadata=dict(metadata)
     )
     _show(made, output)
 

@@ -175,7 +175,7 @@ class Model(_Kept[registry.Model]):
         Raises
         ------
         ArgumentError
-            If it is a checkpoint of a local run, which the master does not have, or an argument cannot be.
+            If an argument cannot be.
         RequestError
             If it was deleted, is a version already, or the model is archived.
         """
@@ -396,11 +396,6 @@ def _checked(kind: type[Kind], value: object, name: str) -> Kind:
 
 def _uuid_of(checkpoint: object) -> str:
     if isinstance(checkpoint, Checkpoint):
-        if isinstance(checkpoint.experiment_id, str):
-            raise ArgumentError(
-                f"Checkpoint {checkpoint.uuid} is of the run {checkpoint.experiment_id} of this machine's own, and a "
-                "model's versions lie on a master. Train on the cluster, and register a checkpoint of that."
-            )
         return checkpoint.uuid
     if not isinstance(checkpoint, str) or not checkpoint:
         raise ArgumentError(f"register_version() takes a checkpoint or its uuid, not {checkpoint!r}.")

@@ -10,49 +10,32 @@ import click
 
 from det_native.client.run_names import EXPERIMENT
 
-#: Where `jupyter lab` listens unless it is told otherwise.
-USUAL = "http://localhost:8888/"
-
 
 @click.command("open")
 @click.argument("experiment_id", metavar="[ID]", type=EXPERIMENT, required=False)
 @click.option("--page", is_flag=True, help="Open the master's own page, though a JupyterLab runs.")
 @click.option("--print", "only_print", is_flag=True, help="Print the address, and open nothing.")
 @click.pass_context
-def open_page(context: click.Context, experiment_id: int | str | None, *, page: bool, only_print: bool) -> None:
+def open_page(context: click.Context, experiment_id: int | None, *, page: bool, only_print: bool) -> None:
     """Open an experiment, or all of them, in a browser.
 
     That is the JupyterLab of yours that runs. Without one, or with --page, it is the page of the master, in which the
-    printed link signs a browser in: once, within two minutes. Runs of this machine's own (local-3) are in JupyterLab
-    only.
+    printed link signs a browser in: once, within two minutes.
     """
-    from det_native.client.catalog import is_local, source_of
+    from det_native.client.catalog import source_of
 
     if experiment_id is not None:
         # What does not exist is said here, not by a page that stays empty.
-        source_of(experiment_id, context.obj).experiment(experiment_id)
+        source_of(context.obj).experiment(experiment_id)
     servers = [] if page else running_servers()
     if servers:
         address = page_address(servers[0], experiment_id)
         _open(address, address, only_print=only_print)
-    elif experiment_id is not None and is_local(experiment_id):
-        if page:
-            without = (
-                f"Runs of this machine's own are not on the master's page: `det open {experiment_id}` uses JupyterLab."
-            )
-        else:
-            usual = page_address({"url": USUAL}, experiment_id)
-            without = (
-                "No JupyterLab of yours runs on this machine. `jupyter lab` starts one; the page is then at "
-                f"{usual} (with the port and token that it prints)."
-            )
-        click.echo(without, err=True)
-        context.exit(1)
     else:
         _open_at_master(context, experiment_id, page=page, only_print=only_print)
 
 
-def _open_at_master(context: click.Context, experiment_id: int | str | None, *, page: bool, only_print: bool) -> None:
+def _open_at_master(context: click.Context, experiment_id: int | None, *, page: bool, only_print: bool) -> None:
     from det_native.client.connect import connect
     from det_native.client.page_link import page_link, private_file
     from det_native.errors import NoMasterError
@@ -82,7 +65,7 @@ def _open(shown: str, launched: str, *, only_print: bool) -> None:
         click.echo("No browser could be opened; the address is above.", err=True)
 
 
-def page_address(server: dict[str, Any], experiment_id: int | str | None) -> str:
+def page_address(server: dict[str, Any], experiment_id: int | None) -> str:
     """Return the address of an experiment's page on a server, or of its JupyterLab."""
     asked = {"det-experiment": experiment_id, "token": server.get("token")}
     query = urlencode({name: value for name, value in asked.items() if value}, quote_via=quote)

@@ -16,7 +16,7 @@ _MOST_FILES = 30
 _MOST_BYTES = 256 << 10
 
 
-def as_text(bundle: BundleManifest, read_blob: ReadBlob, experiment_id: int | str) -> str:
+def as_text(bundle: BundleManifest, read_blob: ReadBlob, experiment_id: int) -> str:
     """Return cells, then files, each below a line with its name; many or large files as a list with sizes."""
     program = bundle.program
     parts = [f"{CELL} {title}\n{source.rstrip()}" for _, title, source in _cells(bundle)]
@@ -62,7 +62,7 @@ def as_data(bundle: BundleManifest, read_blob: ReadBlob) -> dict[str, Any]:
     }
 
 
-def cells_numbered(bundle: BundleManifest, number: int, experiment_id: int | str) -> list[dict[str, Any]]:
+def cells_numbered(bundle: BundleManifest, number: int, experiment_id: int) -> list[dict[str, Any]]:
     """Return the cells with this number in their brackets.
 
     Raises
@@ -80,7 +80,7 @@ def cells_numbered(bundle: BundleManifest, number: int, experiment_id: int | str
     return found
 
 
-def file_of(bundle: BundleManifest, read_blob: ReadBlob, path: str, experiment_id: int | str) -> bytes:
+def file_of(bundle: BundleManifest, read_blob: ReadBlob, path: str, experiment_id: int) -> bytes:
     """Return the content of a file.
 
     Raises

@@ -1,4 +1,4 @@
-"""What the commands of ``det`` do with one experiment or trial, of the master or of this machine's own."""
+"""What the commands of ``det`` do with one experiment or trial."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 from det_native.client import following
 from det_native.client.arguments import SYSTEM
 from det_native.client.artifacts import Artifacts
-from det_native.client.catalog import is_local, source_of
+from det_native.client.catalog import source_of
 from det_native.client.describing import (
     TRIALS_HEAD,
     description,
@@ -40,32 +40,29 @@ from det_native.schema.trial_names import trial_name
 _ALL_KINDS = (MetricKind.TRAINING, MetricKind.VALIDATION, MetricKind.LOGGED)
 
 
-def describe_experiment(
-    experiment_id: int | str, master: str | None, output: Output, *, with_metrics: bool = False
-) -> None:
+def describe_experiment(experiment_id: int, master: str | None, output: Output, *, with_metrics: bool = False) -> None:
     """Print facts of an experiment and its trials; or all metrics of all trials as rows."""
-    source = source_of(experiment_id, master)
+    source = source_of(master)
     known, trials = source.experiment(experiment_id), source.trials(experiment_id)
     if with_metrics:
         rows = metric_records(source, experiment_id)
     if output.as_json:
-        told = {**known.model_dump(mode="json"), "id": experiment_id}
-        told |= {"trials": [each.model_dump(mode="json") for each in trials]}
+        told = known.model_dump(mode="json") | {"trials": [each.model_dump(mode="json") for each in trials]}
         print_json(told | ({"metrics": rows} if with_metrics else {}))
     elif output.as_csv and not with_metrics:
-        output.facts(exact_facts(known, shown_id=experiment_id))
+        output.facts(exact_facts(known))
     elif with_metrics:
         if not output.as_csv:
-            click.echo(f"{description(known, trials, shown_id=experiment_id)}\n")
+            click.echo(f"{description(known, trials)}\n")
         if rows or output.as_csv:
             output.records(rows, lambda _, value: format_value(value))
         else:
             click.echo(f"Experiment {experiment_id} has reported no metrics.")
     else:
-        click.echo(description(known, trials, shown_id=experiment_id))
+        click.echo(description(known, trials))
 
 
-def metric_records(source: Source, experiment_id: int | str) -> list[dict[str, Any]]:
+def metric_records(source: Source, experiment_id: int) -> list[dict[str, Any]]:
     """Return all metrics of all trials of an experiment, a dictionary for each time that they were reported.
 
     ``trial`` is the number of the trial inside the experiment, ``trial_id`` its id, ``kind`` that of the metrics.
@@ -83,11 +80,11 @@ def _beside(row: dict[str, Any]) -> dict[str, Any]:
     return {f"{name} (metric)" if name in ("trial_id", "kind") else name: value for name, value in row.items()}
 
 
-def show_tensorboard(experiment_id: int | str, master: str | None) -> None:
+def show_tensorboard(experiment_id: int, master: str | None) -> None:
     """Run TensorBoard over an experiment's event files until Ctrl-C."""
     from det_native.client.tensorboard import open_tensorboard
 
-    opened = open_tensorboard(source_of(experiment_id, master), experiment_id)
+    opened = open_tensorboard(source_of(master), experiment_id)
     try:
         click.echo(f"TensorBoard of experiment {experiment_id}: {opened.url}  (Ctrl-C ends it)")
         opened.wait()
@@ -97,9 +94,9 @@ def show_tensorboard(experiment_id: int | str, master: str | None) -> None:
         opened.close()
 
 
-def list_trials(experiment_id: int | str, master: str | None, output: Output) -> None:
+def list_trials(experiment_id: int, master: str | None, output: Output) -> None:
     """Print the trials of an experiment, best first."""
-    source = source_of(experiment_id, master)
+    source = source_of(master)
     experiment = source.experiment(experiment_id)
     found = trials_best_first(source.trials(experiment_id), smaller_is_better=experiment.smaller_is_better)
     head = [*TRIALS_HEAD, f"best {experiment.metric}".rstrip(), "hyperparameters"]
@@ -112,7 +109,7 @@ def list_trials(experiment_id: int | str, master: str | None, output: Output) ->
         return
     output.table(
         head,
-        trials_rows(found, experiment, experiment_id),
+        trials_rows(found, experiment),
         found,
         empty=f"Experiment {experiment_id} has no trials yet.",
     )
@@ -121,20 +118,19 @@ def list_trials(experiment_id: int | str, master: str | None, output: Output) ->
 def print_metrics(named: TrialName, kind: str | None, master: str | None, output: Output) -> None:
     """Print the rows of metrics of a trial."""
     source, trial = named.find(master)
-    shown_id = source.shown_id(trial.experiment_id)
     if kind is None:
-        kind = source.experiment(shown_id).main_kind
+        kind = source.experiment(trial.experiment_id).main_kind
     rows = rows_of(source, trial.id, kind)
     if rows or output.for_programs:
         output.records(rows, _system_cell if kind == SYSTEM else lambda _, value: format_value(value))
     else:
-        click.echo(f"Trial {trial_name(shown_id, trial.shown_number)} has reported no {kind} metrics.")
+        click.echo(f"Trial {trial_name(trial.experiment_id, trial.shown_number)} has reported no {kind} metrics.")
 
 
 def print_media(named: TrialName, master: str | None, output: Output, *, download: str | None = None) -> None:
     """Print what a trial has logged besides numbers, and write it to files in the folder `download`."""
     source, trial = named.find(master)
-    name = trial_name(source.shown_id(trial.experiment_id), trial.shown_number)
+    name = trial_name(trial.experiment_id, trial.shown_number)
     found = media_of(source, trial.id)
     files = [str(medium.download(Path(download) / "")) for medium in found] if download is not None else []
     data: list[dict[str, Any]] = [medium.facts.model_dump(mode="json") for medium in found]
@@ -161,21 +157,20 @@ def _system_cell(name: str, value: Any) -> str:
 def describe_trial(named: TrialName, master: str | None, output: Output) -> None:
     """Print facts of a trial and its checkpoints."""
     source, found = named.find(master)
-    shown_id = source.shown_id(found.experiment_id)
-    experiment = source.experiment(shown_id)
+    experiment = source.experiment(found.experiment_id)
     checkpoints = source.checkpoints(trial_id=found.id)
     if output.as_json:
         print_json({**found.model_dump(mode="json"), "checkpoints": checkpoints})
     elif output.as_csv:
-        output.facts(exact_trial_facts(found, experiment, shown_id=shown_id))
+        output.facts(exact_trial_facts(found, experiment))
     else:
-        click.echo(trial_description(found, experiment, checkpoints, shown_id=shown_id))
+        click.echo(trial_description(found, experiment, checkpoints))
 
 
 def show_files(named: TrialName, paths: Sequence[str], folder: Path | None, master: str | None, output: Output) -> None:
     """Print the files that a trial has written, or copy them into a folder; only those of `paths`, if there are any."""
     source, trial = named.find(master)
-    name = f"trial {trial_name(source.shown_id(trial.experiment_id), trial.shown_number)}"
+    name = f"trial {trial_name(trial.experiment_id, trial.shown_number)}"
     found = Artifacts(source, name, source.artifacts(trial.id))
     if paths:
         found = Artifacts(source, name, [found[path].facts for path in paths])
@@ -195,7 +190,7 @@ def show_files(named: TrialName, paths: Sequence[str], folder: Path | None, mast
 
 
 def print_logs(
-    experiment_id: int | str | None,
+    experiment_id: int | None,
     named: TrialName | None,
     master: str | None,
     wanted: LogOptions,
@@ -203,33 +198,33 @@ def print_logs(
     """Print the log of an experiment, or of a trial."""
     if named is not None:
         source, trial = named.find(master)
-        following.print_logs(source, source.shown_id(trial.experiment_id), trial.id, wanted)
+        following.print_logs(source, trial.experiment_id, trial.id, wanted)
     else:
         assert experiment_id is not None
-        source = source_of(experiment_id, master)
+        source = source_of(master)
         following.print_logs(source, experiment_id, None, wanted)
 
 
-def change(experiment_id: int | str, verb: str, master: str | None, *, as_json: bool = False) -> None:
+def change(experiment_id: int, verb: str, master: str | None, *, as_json: bool = False) -> None:
     """Pause, resume, stop or kill an experiment; one that has ended cannot be changed, whatever is asked.
 
     Raises
     ------
     ArgumentError
         If it has ended.
-    UnsupportedFeatureError
-        If a local run cannot do that.
+    RequestError
+        If that cannot be: pausing a kernel's run.
     """
-    source = source_of(experiment_id, master)
+    source = source_of(master)
     known = source.experiment(experiment_id)
     if not known.state.terminal:
         _ask(source, experiment_id, verb)
         known = source.experiment(experiment_id)
         if as_json and (not known.state.terminal or known.state is ExperimentState.CANCELED):
-            print_json({**known.model_dump(mode="json"), "id": experiment_id})
+            print_json(known)
             return
-        if is_local(experiment_id) and not known.state.terminal:
-            click.echo(f"Experiment {experiment_id} was interrupted: it ends after this batch, with a checkpoint.")
+        if known.in_kernel and verb in ("stop", "kill") and not known.state.terminal:
+            click.echo(f"Experiment {experiment_id} trains in a kernel: it ends after the batch under way.")
             return
         if not known.state.terminal or known.state is ExperimentState.CANCELED:
             click.echo(f"Experiment {experiment_id} is {experiment_word(known)}.")
@@ -237,5 +232,5 @@ def change(experiment_id: int | str, verb: str, master: str | None, *, as_json: 
     raise ArgumentError(f"Experiment {experiment_id} has ended: it is {known.state}. There is nothing to {verb}.")
 
 
-def _ask(source: Source, experiment_id: int | str, verb: str) -> None:
+def _ask(source: Source, experiment_id: int, verb: str) -> None:
     getattr(source, verb)(experiment_id)

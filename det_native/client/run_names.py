@@ -1,4 +1,4 @@
-"""How experiments and trials are named on the command line: ``7``, ``local-3``; ``7.2``, ``local-3/1``."""
+"""How experiments and trials are named on the command line: ``7``, and ``7.2`` for its second trial."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from det_native.client.arguments import renumbered_local
 from det_native.client.completion import complete_experiment, complete_trial
 
 if TYPE_CHECKING:
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
     from det_native.schema.rest import Trial
 
 _NUMBER = "[1-9][0-9]{0,17}"
-_EXPERIMENT = re.compile(f"{_NUMBER}|local-{_NUMBER}")
-_TRIAL = re.compile(f"(?:(?P<local>local-{_NUMBER})[/.]|(?P<experiment>{_NUMBER})\\.)?(?P<trial>{_NUMBER})")
+_TRIAL = re.compile(f"(?:(?P<experiment>{_NUMBER})\\.)?(?P<trial>{_NUMBER})")
 
 
 @dataclass(frozen=True)
@@ -25,13 +25,13 @@ class TrialName:
 
     Attributes
     ----------
-    experiment : int or str or None
-        Its experiment, ``7`` or ``"local-3"``; None where the trial is named by its id.
+    experiment : int or None
+        Its experiment; None where the trial is named by its id.
     number : int
         Its number inside the experiment, or its id on the master.
     """
 
-    experiment: int | str | None
+    experiment: int | None
     number: int
 
     def find(self, master: str | None) -> tuple[Source, Trial]:
@@ -47,7 +47,7 @@ class TrialName:
         from det_native.client.catalog import source_of
         from det_native.client.selection import trial_with_number
 
-        source = source_of(self.experiment or 0, master)
+        source = source_of(master)
         if self.experiment is None:
             return source, source.trial(self.number)
         trials = source.trials(self.experiment)
@@ -55,15 +55,15 @@ class TrialName:
 
 
 class ExperimentId(click.ParamType[Any]):
-    """A number on the master, or ``local-<n>``."""
+    """A number on the master."""
 
     name = "experiment"
 
-    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> int | str:
-        """Return the number or the name."""
-        if not _EXPERIMENT.fullmatch(str(value)):
-            self.fail(f"{value!r} is no experiment; write its number, or local-<n> for a run of this machine's own.")
-        return int(value) if str(value).isdecimal() else str(value)
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> int:
+        """Return the number."""
+        if not re.fullmatch(_NUMBER, str(value)):
+            self.fail(renumbered_local(str(value)) or f"{value!r} is no experiment; write its number.")
+        return int(value)
 
     def shell_complete(
         self, context: click.Context, parameter: click.Parameter, incomplete: str
@@ -73,7 +73,7 @@ class ExperimentId(click.ParamType[Any]):
 
 
 class TrialId(click.ParamType[Any]):
-    """``7.2`` for the second trial of experiment 7, ``local-<n>/<trial>``, or the id of a trial on the master."""
+    """``7.2`` for the second trial of experiment 7, or the id of a trial on the master."""
 
     name = "trial"
 
@@ -81,12 +81,9 @@ class TrialId(click.ParamType[Any]):
         """Return what it names."""
         found = _TRIAL.fullmatch(str(value))
         if found is None:
-            self.fail(
-                f"{value!r} is no trial; write 7.2 for the second trial of experiment 7, or local-<n>/<trial> for one "
-                "of a local run."
-            )
-        experiment = None if found["experiment"] is None else int(found["experiment"])
-        return TrialName(found["local"] or experiment, int(found["trial"]))
+            usual = f"{value!r} is no trial; write 7.2 for the second trial of experiment 7."
+            self.fail(renumbered_local(str(value)) or usual)
+        return TrialName(None if found["experiment"] is None else int(found["experiment"]), int(found["trial"]))
 
     def shell_complete(
         self, context: click.Context, parameter: click.Parameter, incomplete: str

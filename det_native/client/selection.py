@@ -42,13 +42,13 @@ def best_trial(trials: Sequence[Trial], *, smaller_is_better: bool) -> Trial | N
     return ranked[0] if ranked else None
 
 
-def number_inside(experiment: int | str, named: int | str | None, number: int) -> int:
+def number_inside(experiment: int, named: int | None, number: int) -> int:
     """Return the number of a trial inside an experiment, of which it must be.
 
     Parameters
     ----------
-    experiment : int or str
-    named : int or str or None
+    experiment : int
+    named : int or None
         The experiment that the trial was named with: the 7 of ``7.2``.
     number : int
 

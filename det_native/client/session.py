@@ -201,6 +201,18 @@ class Session:
         except UnreadableAnswerError as error:
             raise MasterUnreachableError(f"What answers at {self.url} is no det_native master.") from error
 
+    def of_run(self, token: str) -> Session:
+        """Return a session with the same master for the reports of a run, which come with the run's own token."""
+        find = self.find
+
+        def find_for_run() -> tuple[str, str] | None:
+            place = None if find is None else find()
+            return None if place is None else (place[0], token)
+
+        route = None if self.route is None else _RouteOfRun(self.route, token)
+        found = None if find is None else find_for_run
+        return Session(self.url, token, attempts=1, tell_silence=False, route=route, find=found)
+
     def close(self) -> None:
         """Close the connections; the session can still be used and opens new ones."""
         self._http.close()
@@ -359,6 +371,21 @@ class Session:
             error = RequestError(status, sentence)
         error.body = body
         return error
+
+
+class _RouteOfRun:
+    """The way to a master, for the reports of a run."""
+
+    def __init__(self, route: Route, token: str) -> None:
+        self._route = route
+        self._token = token
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._route, name)
+
+    def address(self) -> tuple[str, str]:
+        """Return the address to send to now, and the run's token."""
+        return self._route.address()[0], self._token
 
 
 def _error_body(response: requests.Response) -> ErrorBody | None:

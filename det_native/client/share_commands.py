@@ -20,7 +20,7 @@ def change() -> None:
 @click.argument("priority", metavar="N", type=click.IntRange(1, 99))
 @AS_JSON
 @click.pass_context
-def set_priority(context: click.Context, experiment_id: int | str, priority: int, *, as_json: bool) -> None:
+def set_priority(context: click.Context, experiment_id: int, priority: int, *, as_json: bool) -> None:
     """Have an experiment come before others: 1 to 99, lower first. Running trials of higher numbers make room."""
     _set(context.obj, experiment_id, "priority", priority, as_json=as_json)
 
@@ -30,7 +30,7 @@ def set_priority(context: click.Context, experiment_id: int | str, priority: int
 @click.argument("weight", metavar="N", type=click.FloatRange(0, min_open=True))
 @AS_JSON
 @click.pass_context
-def set_weight(context: click.Context, experiment_id: int | str, weight: float, *, as_json: bool) -> None:
+def set_weight(context: click.Context, experiment_id: int, weight: float, *, as_json: bool) -> None:
     """Change an experiment's share of the slots, as compared with others."""
     _set(context.obj, experiment_id, "weight", weight, as_json=as_json)
 
@@ -40,7 +40,7 @@ def set_weight(context: click.Context, experiment_id: int | str, weight: float, 
 @click.argument("max_slots", metavar="N", type=click.IntRange(1))
 @AS_JSON
 @click.pass_context
-def set_max_slots(context: click.Context, experiment_id: int | str, max_slots: int, *, as_json: bool) -> None:
+def set_max_slots(context: click.Context, experiment_id: int, max_slots: int, *, as_json: bool) -> None:
     """Change how many slots an experiment may hold at once; what it holds above that is given up."""
     _set(context.obj, experiment_id, "max_slots", max_slots, as_json=as_json)
 
@@ -55,7 +55,7 @@ def set_max_slots(context: click.Context, experiment_id: int | str, max_slots: i
 @click.pass_context
 def set_gc_policy(
     context: click.Context,
-    experiment_id: int | str,
+    experiment_id: int,
     *,
     best: int,
     trial_best: int,
@@ -67,7 +67,7 @@ def set_gc_policy(
     from det_native.client.catalog import source_of
     from det_native.client.life import retain, retained_text
 
-    retained = retain(source_of(experiment_id, context.obj), experiment_id, best, trial_best, trial_latest)
+    retained = retain(source_of(context.obj), experiment_id, best, trial_best, trial_latest)
     if output.as_json or output.as_csv:
         output.facts(list(retained.model_dump(mode="json").items()))
     else:
@@ -82,7 +82,7 @@ def _described(field: str, what: str) -> None:
     @click.argument("text")
     @takes_output_options
     @click.pass_context
-    def set_text(context: click.Context, experiment_id: int | str, text: str, *, output: Output) -> None:
+    def set_text(context: click.Context, experiment_id: int, text: str, *, output: Output) -> None:
         change_facts(context.obj, experiment_id, output, **{field: text})
 
 
@@ -95,11 +95,11 @@ for _field, _what in (
     _described(_field, _what)
 
 
-def _set(master: str | None, experiment_id: int | str, name: str, value: float, *, as_json: bool) -> None:
+def _set(master: str | None, experiment_id: int, name: str, value: float, *, as_json: bool) -> None:
     from det_native.client.catalog import source_of
     from det_native.client.shares import change_resources
 
-    source = source_of(experiment_id, master)
+    source = source_of(master)
     change_resources(source, experiment_id, **{name: value})
     if as_json:
         print_json(source.experiment(experiment_id))

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from det_native.client.source import Source
 
 
-def change_resources(source: Source, experiment_id: int | str, **change: float | None) -> None:
+def change_resources(source: Source, experiment_id: int, **change: float | None) -> None:
     """Change `priority`, `weight` or `max_slots`.
 
     Raises
@@ -21,7 +21,7 @@ def change_resources(source: Source, experiment_id: int | str, **change: float |
     RequestError
         If the experiment has ended.
     UnsupportedFeatureError
-        If it is a local run.
+        If it trains in a kernel.
     """
     from pydantic import ValidationError
 

@@ -62,14 +62,13 @@ def trial_words(
     return words
 
 
-def trial_short(trial: rest.Trial, metric: str, experiment: int | str | None = None) -> str:
+def trial_short(trial: rest.Trial, metric: str) -> str:
     """Return a trial in short: ``Trial(7.2: completed, 44/44 batches, best val_loss 0.25)``.
 
-    What goes on may have gone on since it was asked for, and is said so. `experiment` is what the user calls its
-    experiment; the number by default.
+    What goes on may have gone on since it was asked for, and is said so.
     """
     note = "" if trial.state.terminal else " when asked"
-    name = trial_name(trial.experiment_id if experiment is None else experiment, trial.shown_number)
+    name = trial_name(trial.experiment_id, trial.shown_number)
     return f"Trial({name}: {', '.join(trial_words(trial, _name(metric), note=note))})"
 
 

@@ -1,4 +1,4 @@
-"""Where a handle's facts come from: the master over HTTP, or a run in this process. Both have the same shape."""
+"""Where a handle's facts come from: the master over HTTP, or what a program was told before its training."""
 
 from __future__ import annotations
 
@@ -17,15 +17,7 @@ PATIENCE = 60.0
 
 
 class Source(Protocol):
-    """Everything that ``Experiment``, ``Trial`` and ``Checkpoint`` handles ask for.
-
-    Attributes
-    ----------
-    without_logs : str
-        What to say where there is no log line; empty where nothing is to be said of it.
-    """
-
-    without_logs: str = ""
+    """Everything that ``Experiment``, ``Trial`` and ``Checkpoint`` handles ask for."""
 
     @property
     def patience(self) -> float:
@@ -38,20 +30,16 @@ class Source(Protocol):
 
     @property
     def url(self) -> str:
-        """Address of the master; empty for a run in a process of this machine."""
+        """Address of the master."""
         return ""
 
-    def shown_id(self, experiment_id: int) -> int | str:
-        """Return the experiment's number as the user knows it: ``3``, or ``"local-3"``."""
-        return experiment_id
-
-    def experiment(self, experiment_id: int | str) -> rest.ExperimentDetail:
+    def experiment(self, experiment_id: int) -> rest.ExperimentDetail:
         """Return the experiment as it is now."""
 
-    def trials(self, experiment_id: int | str) -> list[rest.Trial]:
+    def trials(self, experiment_id: int) -> list[rest.Trial]:
         """Return the experiment's trials, oldest first."""
 
-    def summaries(self, experiment_ids: Sequence[int | str], *, best: bool = False) -> list[TrialSummary]:
+    def summaries(self, experiment_ids: Sequence[int], *, best: bool = False) -> list[TrialSummary]:
         """Return hyperparameters and metrics of the trials of experiments; with `best` of the best one of each only."""
 
     def trial(self, trial_id: int) -> rest.Trial:
@@ -66,13 +54,10 @@ class Source(Protocol):
     def system(self, trial_id: int, points: int | None = None) -> list[rest.SystemSample]:
         """Return what the processes of a trial used, by time; of each about so many samples, if that is given."""
 
-    def curves(self, experiment_id: int | str, trial_id: int | None = None) -> list[rest.MetricCurve] | None:
-        """Return the curves of an experiment or of one trial, reduced; None where the rows have to be read."""
-        return None
+    def curves(self, experiment_id: int, trial_id: int | None = None) -> list[rest.MetricCurve]:
+        """Return the curves of an experiment or of one trial, reduced."""
 
-    def checkpoints(
-        self, *, experiment_id: int | str | None = None, trial_id: int | None = None
-    ) -> list[rest.Checkpoint]:
+    def checkpoints(self, *, experiment_id: int | None = None, trial_id: int | None = None) -> list[rest.Checkpoint]:
         """Return the checkpoints that exist, oldest first."""
 
     def artifacts(self, trial_id: int) -> list[rest.Artifact]:
@@ -86,43 +71,43 @@ class Source(Protocol):
     def logs(self, trial_id: int, after: int = 0) -> list[rest.LogLine]:
         """Return log lines with an id above `after`."""
 
-    def events(self, experiment_id: int | str, after: int = 0) -> Iterator[rest.Event]:
+    def events(self, experiment_id: int, after: int = 0) -> Iterator[rest.Event]:
         """Yield events with an id above `after` as they happen, until the experiment has ended.
 
         If the iterator waits for something to happen, it has a ``close()`` that ends the waiting from any thread.
         """
 
-    def kill(self, experiment_id: int | str) -> None:
+    def kill(self, experiment_id: int) -> None:
         """End the experiment now, without a checkpoint."""
 
-    def stop(self, experiment_id: int | str) -> None:
+    def stop(self, experiment_id: int) -> None:
         """End the experiment; its workers checkpoint first."""
 
-    def pause(self, experiment_id: int | str) -> None:
+    def pause(self, experiment_id: int) -> None:
         """Have the experiment's workers checkpoint and end; nothing starts until it is resumed."""
 
-    def resume(self, experiment_id: int | str) -> None:
+    def resume(self, experiment_id: int) -> None:
         """Go on with a paused experiment."""
 
-    def change_resources(self, experiment_id: int | str, change: rest.ResourcesChange) -> None:
+    def change_resources(self, experiment_id: int, change: rest.ResourcesChange) -> None:
         """Change the priority, weight or limit of an experiment that goes on."""
 
-    def change(self, experiment_id: int | str, change: rest.ExperimentChange) -> None:
+    def change(self, experiment_id: int, change: rest.ExperimentChange) -> None:
         """Change what people write of the experiment."""
 
-    def deletion(self, experiment_id: int | str) -> Deletion:
+    def deletion(self, experiment_id: int) -> Deletion:
         """Return what the deletion of the experiment would free, and what stands in its way."""
 
-    def delete(self, experiment_id: int | str) -> Deletion:
+    def delete(self, experiment_id: int) -> Deletion:
         """Delete the experiment; return what that has freed."""
 
-    def fork(self, experiment_id: int | str, wanted: ExperimentFork) -> rest.Experiment:
+    def fork(self, experiment_id: int, wanted: ExperimentFork) -> rest.Experiment:
         """Submit the program of the experiment with another configuration."""
 
-    def continuation(self, experiment_id: int | str, wanted: ExperimentContinuation) -> rest.Experiment:
+    def continuation(self, experiment_id: int, wanted: ExperimentContinuation) -> rest.Experiment:
         """Submit an experiment that goes on from a checkpoint of this one."""
 
-    def retain(self, experiment_id: int | str, wanted: Retention) -> Retained:
+    def retain(self, experiment_id: int, wanted: Retention) -> Retained:
         """Change how many checkpoints of the experiment stay."""
 
     def refreshed(self, checkpoint: rest.Checkpoint) -> rest.Checkpoint:
@@ -161,7 +146,7 @@ class Source(Protocol):
     def load(self, checkpoint: rest.Checkpoint, directory: Path) -> Any:
         """Rebuild the user's model or trial from its code and load the downloaded checkpoint into it."""
 
-    def bundle(self, experiment_id: int | str) -> Any:
+    def bundle(self, experiment_id: int) -> Any:
         """Return the BundleManifest of the experiment (for ``experiment.notebook()``)."""
 
     def blob(self, sha256: str) -> bytes:

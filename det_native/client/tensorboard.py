@@ -17,7 +17,6 @@ from html import escape
 from importlib.util import find_spec
 from pathlib import Path
 
-from det_native.client.local_source import LocalSource
 from det_native.client.source import Source
 from det_native.errors import DetError, MissingDependencyError, NotFoundError, UnsupportedFeatureError
 from det_native.schema.home import Home, read_runtime
@@ -75,7 +74,7 @@ class TensorBoard:
         )
 
 
-def open_tensorboard(source: Source, experiment_id: int | str) -> TensorBoard:
+def open_tensorboard(source: Source, experiment_id: int) -> TensorBoard:
     """Start TensorBoard over the event files of an experiment; those that come later are shown too.
 
     Raises
@@ -108,7 +107,7 @@ def open_tensorboard(source: Source, experiment_id: int | str) -> TensorBoard:
         raise
 
 
-def event_folders(source: Source, experiment_id: int | str) -> dict[str, Path]:
+def event_folders(source: Source, experiment_id: int) -> dict[str, Path]:
     """Return the folder of each trial's event files, by ``trial-<number>``, whether there are any yet or not.
 
     Raises
@@ -117,8 +116,6 @@ def event_folders(source: Source, experiment_id: int | str) -> dict[str, Path]:
         If they lie on another machine.
     """
     trials = [trial.id for trial in source.trials(experiment_id)]
-    if isinstance(source, LocalSource):
-        return {f"trial-{trial}": source.store.trial_folder(trial) / "tensorboard" for trial in trials}
     home = Home.default()
     runtime = read_runtime(home)
     if runtime is None or not runtime.is_at(source.url):

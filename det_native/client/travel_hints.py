@@ -12,7 +12,7 @@ from det_native.schema import rest
 _PATH = re.compile(r"(?:No such file or directory|File exists): '([^']+)'")
 
 
-def travel_hint(source: Source, experiment_id: int | str, error: rest.UserErrorInfo) -> str:
+def travel_hint(source: Source, experiment_id: int, error: rest.UserErrorInfo) -> str:
     """Return a line that says how a file gets to the worker which the code missed there, or why it is there already.
 
     It is empty for other errors.
@@ -20,16 +20,16 @@ def travel_hint(source: Source, experiment_id: int | str, error: rest.UserErrorI
     Parameters
     ----------
     source : Source
-    experiment_id : int or str
+    experiment_id : int
     error : UserErrorInfo
     """
     found = _PATH.search(error.message) if error.type in {"FileNotFoundError", "FileExistsError"} else None
-    if found is None or not source.url:  # a run in a process of this machine sees what lies here
+    if found is None:
         return ""
     path = Path(found[1])
     try:
-        if path.is_absolute() or not path.exists():
-            return ""
+        if path.is_absolute() or not path.exists() or source.experiment(experiment_id).in_kernel:
+            return ""  # what trains in a kernel sees what lies here
         sent = [Path(file.path) for file in source.bundle(experiment_id).files]
     except (DetError, OSError):
         return ""  # The hint is not worth another error.

@@ -1,4 +1,4 @@
-"""What a user holds of a trial, of local and cluster runs alike."""
+"""What a user holds of a trial."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ class Trial:
         if uuid:
             chosen = selection.checkpoint_named(uuid, found, owner=owner)
         else:
-            experiment = self._source.experiment(self._source.shown_id(self.experiment_id))
+            experiment = self._source.experiment(self.experiment_id)
             chosen = selection.latest_checkpoint(found, experiment, owner=owner)
         return Checkpoint(self._source, chosen, self.metric)
 
@@ -212,7 +212,7 @@ class Trial:
 
     def logs(self, level: str | None = None, contains: str | None = None) -> Logs:
         """Return the trial's log lines; print them, or iterate over them. See ``Experiment.logs``."""
-        return Logs(self._source.logs(self.id), empty=self._source.without_logs).only(level, contains)
+        return Logs(self._source.logs(self.id)).only(level, contains)
 
     def detail(self) -> rest.Trial:
         """Return everything that the source knows of the trial."""
@@ -221,7 +221,7 @@ class Trial:
         return self._known
 
     def __repr__(self) -> str:
-        return trial_short(self._known, self._metric or "", self._source.shown_id(self.experiment_id))
+        return trial_short(self._known, self._metric or "")
 
     def __str__(self) -> str:
         return rendering.line_of(self)
@@ -231,7 +231,7 @@ class Trial:
 
     @property
     def _name(self) -> str:
-        return trial_name(self._source.shown_id(self.experiment_id), self.number)
+        return trial_name(self.experiment_id, self.number)
 
     def _rows(self, kind: str) -> list[rest.MetricRow]:
         return self._source.metrics(self.id, kind)

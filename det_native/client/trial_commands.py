@@ -16,7 +16,7 @@ from det_native.client.run_names import EXPERIMENT, TRIAL, TrialName
 def trial() -> None:
     """Look at a trial.
 
-    ID is 7.2 for the second trial of experiment 7, local-<n>/<trial> for one of a local run, or the id that the master
+    ID is 7.2 for the second trial of experiment 7 or the id that the master
     has for a trial.
     """
 
@@ -36,7 +36,7 @@ def describe(context: click.Context, trial_id: TrialName, output: Output) -> Non
 @click.argument("experiment_id", metavar="EXPERIMENT", type=EXPERIMENT)
 @takes_output_options
 @click.pass_context
-def list_trials(context: click.Context, experiment_id: int | str, output: Output) -> None:
+def list_trials(context: click.Context, experiment_id: int, output: Output) -> None:
     """Show the trials of an experiment, best first."""
     from det_native.client.run_commands import list_trials
 

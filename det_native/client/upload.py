@@ -136,7 +136,7 @@ def _deliver(session: Session, bundle: Bundle, hashes: set[Sha256]) -> set[Sha25
     """Make the master have `hashes`, and return those that it lacked."""
     if not hashes:
         return set()
-    folder = _own_folder(session)
+    folder = own_folder(session)
     if folder is not None:
         try:
             return _put_directly(bundle, hashes, folder)
@@ -145,7 +145,7 @@ def _deliver(session: Session, bundle: Bundle, hashes: set[Sha256]) -> set[Sha25
     return _send_missing(session, bundle, hashes)
 
 
-def _own_folder(session: Session) -> Path | None:
+def own_folder(session: Session) -> Path | None:
     """Return the master's folder of blobs if it is this user's own: the running master of the home says its address.
 
     Should the address belong to another master after all, that one answers the manifest with what it lacks.
@@ -159,22 +159,24 @@ def _own_folder(session: Session) -> Path | None:
 
 def _send_missing(session: Session, bundle: Bundle, hashes: set[Sha256]) -> set[Sha256]:
     """Send those of `hashes` that the master says it lacks, and return them."""
+    return send_contents(session, _contents(bundle, hashes))
+
+
+def send_contents(session: Session, contents: Mapping[Sha256, Path | bytes]) -> set[Sha256]:
+    """Send in one request those contents that the master says it lacks, packed while they are sent; return which."""
     missing: set[Sha256] = set()
-    ordered = sorted(hashes)
+    ordered = sorted(contents)
     for start in range(0, len(ordered), _BATCH):
         batch = HashList(hashes=ordered[start : start + _BATCH])
-        missing |= set(session.call(routes.FIND_MISSING, batch).hashes) & hashes
-    _send(session, bundle, missing)
+        missing |= set(session.call(routes.FIND_MISSING, batch).hashes) & contents.keys()
+    if missing:
+        _send(session, {sha256: contents[sha256] for sha256 in ordered if sha256 in missing})
     return missing
 
 
-def _send(session: Session, bundle: Bundle, hashes: set[Sha256]) -> None:
-    """Send blobs in one request, packed while they are sent."""
-    if not hashes:
-        return
+def _send(session: Session, contents: Mapping[Sha256, Path | bytes]) -> None:
     from det_native.storage.packing import CONTENT_TYPE, pack
 
-    contents = _contents(bundle, hashes)
     with _noticing_changes(contents), closing(pack(contents)) as body:
         session.call(routes.PUT_BLOBS, body, headers={"Content-Type": CONTENT_TYPE})
 
@@ -193,7 +195,7 @@ def _put_directly(bundle: Bundle, hashes: set[Sha256], blob_folder: Path) -> set
 
 
 def _contents(bundle: Bundle, hashes: set[Sha256]) -> dict[Sha256, Path | bytes]:
-    return {sha256: content for sha256, content in bundle.contents.items() if sha256 in hashes}
+    return {sha256: bundle.contents[sha256] for sha256 in bundle.contents if sha256 in hashes}
 
 
 class _FilesChangedError(Exception):

@@ -50,7 +50,7 @@ def interrupt_is_told() -> Iterator[None]:
         _is_told.reset(token)
 
 
-def tell_interrupt(experiment_id: int | str, say: Callable[[str], None]) -> None:
+def tell_interrupt(experiment_id: int, say: Callable[[str], None]) -> None:
     """Say that the waiting was interrupted, and what has become of the experiment."""
     if not _is_told.get():
         say(f"Experiment {experiment_id} goes on running: experiment.wait() shows it again, experiment.stop() ends it.")
@@ -58,7 +58,7 @@ def tell_interrupt(experiment_id: int | str, say: Callable[[str], None]) -> None
 
 def wait(
     source: Source,
-    experiment_id: int | str,
+    experiment_id: int,
     view: ProgressView,
     *,
     timeout: float | None = None,
@@ -72,7 +72,7 @@ def wait(
     Parameters
     ----------
     source : Source
-    experiment_id : int or str
+    experiment_id : int
     view : ProgressView
         What shows the progress; it is closed here.
     timeout : float, optional
@@ -111,7 +111,7 @@ def wait(
 
 def _follow(
     source: Source,
-    experiment_id: int | str,
+    experiment_id: int,
     view: ProgressView,
     timeout: float | None,
     after: int,
@@ -149,7 +149,7 @@ def _follow(
     return last
 
 
-def _first_look(source: Source, experiment_id: int | str, say: Callable[[str], None]) -> ExperimentProgress:
+def _first_look(source: Source, experiment_id: int, say: Callable[[str], None]) -> ExperimentProgress:
     """Return how the experiment stands."""
 
     def look() -> ExperimentProgress:
@@ -226,14 +226,14 @@ class Touch:
 
 
 def raise_failure(
-    source: Source, experiment_id: int | str, detail: rest.ExperimentDetail, shown: Set[str] = frozenset()
+    source: Source, experiment_id: int, detail: rest.ExperimentDetail, shown: Set[str] = frozenset()
 ) -> None:
     """Raise what made the experiment fail, if it did.
 
     Parameters
     ----------
     source : Source
-    experiment_id : int or str
+    experiment_id : int
     detail : ExperimentDetail
     shown : set of str
         Tracebacks that the user has just seen: they are not repeated.
@@ -294,7 +294,7 @@ def _place(error: rest.UserErrorInfo) -> str:
     return (f" in {where}{line}{',' if rank else ''}" if where else "") + rank
 
 
-def _not_ended(source: Source, experiment_id: int | str, timeout: float | None) -> str:
+def _not_ended(source: Source, experiment_id: int, timeout: float | None) -> str:
     started = f"Experiment {experiment_id} has not ended after {timeout:g} s; "
     if source.experiment(experiment_id).state is ExperimentState.PAUSED:
         return f"{started}it is paused. experiment.resume() goes on with it, experiment.stop() ends it."
@@ -344,12 +344,12 @@ def _until(
         yield event
 
 
-def _truly_ended(source: Source, experiment_id: int | str) -> bool:
+def _truly_ended(source: Source, experiment_id: int) -> bool:
     """Ask again: a replayed event may tell of an end that was not the last one (a resumed experiment)."""
     return patiently(source, lambda: source.experiment(experiment_id).state.terminal)
 
 
-def _log_tail(source: Source, experiment_id: int | str) -> str:
+def _log_tail(source: Source, experiment_id: int) -> str:
     failed = [trial for trial in source.trials(experiment_id) if trial.state is TrialState.ERROR]
     if not failed:
         return ""

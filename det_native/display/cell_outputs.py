@@ -21,10 +21,10 @@ class CellOutputs:
     Parameters
     ----------
     source : Source
-    experiment_id : int or str
+    experiment_id : int
     """
 
-    def __init__(self, source: Source, experiment_id: int | str) -> None:
+    def __init__(self, source: Source, experiment_id: int) -> None:
         self._source = source
         self._experiment_id = experiment_id
         self._number = self._last_part = self._last_picture = 0

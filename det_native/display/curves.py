@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from det_native.client.handles import Experiment, Trial
-from det_native.local.curves import Columns, columns_of
+from det_native.schema import numbers
 from det_native.schema.drawn import has_running_means
 from det_native.schema.metric_names import companions
 from det_native.schema.rest import MetricRow
@@ -17,6 +17,7 @@ MAX_POINTS = 2_000
 MAX_TRIALS = 50
 
 Points = tuple[list[int], list[float]]
+Columns = dict[str, Points]
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def curves_of(handle: Experiment | Trial) -> Curves:
     """Collect the curves of an experiment (of up to 50 trials, newest left out) or of a trial."""
     if isinstance(handle, Trial):
         curves = Curves(
-            title=f"Trial {handle.number} of experiment {handle.source.shown_id(handle.experiment_id)}",
+            title=f"Trial {handle.number} of experiment {handle.experiment_id}",
             metric=handle.metric,
         )
         _add_trial(curves, handle, several=False, best=False)
@@ -92,7 +93,7 @@ def curves_of(handle: Experiment | Trial) -> Curves:
 
 def trial_title(trial: Trial) -> str:
     """Return ``Trial 2 of experiment 7``."""
-    return f"Trial {trial.number} of experiment {trial.source.shown_id(trial.experiment_id)}"
+    return f"Trial {trial.number} of experiment {trial.experiment_id}"
 
 
 def curves_of_several(handles: Sequence[Experiment]) -> Curves:
@@ -147,7 +148,7 @@ def isolated(values: Sequence[float]) -> list[int]:
 
 def _add_trial(curves: Curves, trial: Trial, *, several: bool, best: bool) -> None:
     source = trial.source
-    experiment = source.experiment(source.shown_id(trial.experiment_id))
+    experiment = source.experiment(trial.experiment_id)
     training = _series(source.metrics(trial.id, "training"))
     if has_running_means(experiment.framework):
         training |= {name: training.pop(companion) for name, companion in companions(training).items()}
@@ -178,6 +179,18 @@ def _series(rows: Iterable[MetricRow]) -> Columns:
     """Return batches and values of every metric that is a finite number somewhere; where it is none, there is a gap."""
     return {
         name: (batches, [value if math.isfinite(value) else math.nan for value in values])
-        for name, (batches, values) in columns_of(rows).items()
+        for name, (batches, values) in _columns(rows).items()
         if any(map(math.isfinite, values))
     }
+
+
+def _columns(rows: Iterable[MetricRow]) -> Columns:
+    columns: Columns = {}
+    for row in rows:
+        for name, value in row.metrics.items():
+            measured = numbers.number(value)  # not-a-number and infinities, which are gaps, stand there as words
+            if measured is not None:
+                batches, values = columns.setdefault(name, ([], []))
+                batches.append(row.batch)
+                values.append(measured)
+    return columns

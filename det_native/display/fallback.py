@@ -13,7 +13,7 @@ from det_native.client.source import Source
 from det_native.client.trial import Trial
 from det_native.display.curves import Curve, Curves, logged_line, trial_title
 from det_native.display.failures import failures_of
-from det_native.display.feed import media_of, outputs_trial, read_curves
+from det_native.display.feed import media_of, outputs_trial
 from det_native.display.html import experiment_html, trial_html
 from det_native.display.outputs import pictures_html
 from det_native.display.text import experiment_line, experiment_state, trial_line
@@ -36,7 +36,7 @@ def last_state(handle: Experiment | Trial, *, picture: bool = True) -> dict[str,
     png = _draw(curves) if curves is not None and curves.lines else None
     if isinstance(handle, Experiment):
         detail = handle.detail()
-        note = "" if detail.state.terminal else _as_of(handle, handle.id)
+        note = "" if detail.state.terminal else _as_of(handle.id)
         trials = handle.source.trials(handle.id)
         failures = failures_of(trials)
         line = experiment_line(handle.id, detail, note, failures)
@@ -44,8 +44,8 @@ def last_state(handle: Experiment | Trial, *, picture: bool = True) -> dict[str,
         html = experiment_html(handle, png, note=note, pictures=_pictures(handle.source, shown))
     else:
         trial = handle.detail()
-        experiment_id = handle.source.shown_id(trial.experiment_id)
-        note = "" if trial.state.terminal else _as_of(handle, experiment_id)
+        experiment_id = trial.experiment_id
+        note = "" if trial.state.terminal else _as_of(experiment_id)
         line = trial_line(trial, experiment_id, handle.metric, note, experiment_state(handle, trial))
         html = trial_html(handle, png, note=note, pictures=_pictures(handle.source, trial if picture else None))
     bundle = {"text/plain": line, "text/html": html}
@@ -58,10 +58,9 @@ def _pictures(source: Source, trial: rest.Trial | None) -> str:
     return "" if trial is None else pictures_html(source, media_of(source, trial.id))
 
 
-def _as_of(handle: Experiment | Trial, experiment_id: int | str) -> str:
-    """Say for which time it is told, and how to see what has become of it since: a run of a kernel ends with it."""
-    known = f"; det.attach({experiment_id}) shows what it does now" if handle.source.url else ""
-    return f"as of {time.strftime('%Y-%m-%d %H:%M')}{known}"
+def _as_of(experiment_id: int) -> str:
+    """Say for which time it is told, and how to see what has become of it since."""
+    return f"as of {time.strftime('%Y-%m-%d %H:%M')}; det.attach({experiment_id}) shows what it does now"
 
 
 def _draw(curves: Curves) -> bytes:
@@ -74,10 +73,10 @@ def reduced_curves(handle: Experiment | Trial) -> Curves:
     """Return the curves of an experiment or a trial as their source has reduced them."""
     source = handle.source
     if isinstance(handle, Trial):
-        found = read_curves(source, handle.experiment_id, [handle.detail()], handle.id)
+        found = source.curves(handle.experiment_id, handle.id)
         return _as_curves(found, Curves(title=trial_title(handle), metric=handle.metric), None, {})
     trials = source.trials(handle.id)
-    found = read_curves(source, handle.id, trials)
+    found = source.curves(handle.id)
     curves = Curves(title=f"Experiment {handle.id}", metric=handle.metric)
     shown = len({curve.trial_id for curve in found})
     if shown < len(trials) and shown > 1:

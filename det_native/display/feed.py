@@ -12,14 +12,11 @@ from typing import Any
 from det_native.client.selection import best_trial
 from det_native.client.source import Source
 from det_native.errors import NotFoundError
-from det_native.local.curves import columns_of, reduce_curve
 from det_native.schema import rest
-from det_native.schema.drawn import drawn
 from det_native.schema.numbers import words
-from det_native.schema.states import MetricKind, TrialState
+from det_native.schema.states import TrialState
 
 LOG_LINES = 50
-MAX_TRIALS = 50
 # The newest ones: a front end that asks a server has all.
 MAX_MEDIA = 1000
 # Of each process; the front end asks a server for as many.
@@ -32,7 +29,7 @@ class ViewReader:
     Parameters
     ----------
     source : Source
-    experiment_id : int or str
+    experiment_id : int
     trial_id : int
         0 for the whole experiment.
 
@@ -44,7 +41,7 @@ class ViewReader:
         The trial whose media and files are told; 0 for the best one.
     """
 
-    def __init__(self, source: Source, experiment_id: int | str, trial_id: int = 0) -> None:
+    def __init__(self, source: Source, experiment_id: int, trial_id: int = 0) -> None:
         self._source = source
         self._experiment_id = experiment_id
         self._trial_id = trial_id
@@ -74,7 +71,7 @@ class ViewReader:
             "experiment": experiment.model_dump(mode="json"),
             "trials": _json(trials),
             "checkpoints": _json(checkpoints),
-            "curves": _json(read_curves(self._source, self._experiment_id, trials, self._trial_id)),
+            "curves": _json(self._source.curves(self._experiment_id, self._trial_id or None)),
             "logs": _json(self._logs(trials)),
             "system": self._system(trials),
             "outputs": self._outputs(trials, experiment),
@@ -145,25 +142,6 @@ def files_of(source: Source, trial_id: int) -> list[rest.Artifact]:
         return source.artifacts(trial_id)
     except NotFoundError:
         return []
-
-
-def read_curves(
-    source: Source, experiment_id: int | str, trials: Sequence[rest.Trial], trial_id: int = 0
-) -> list[rest.MetricCurve]:
-    """Return the curves of an experiment (its newest 50 trials), or of one trial, each of at most 500 points."""
-    found = source.curves(experiment_id, trial_id or None)
-    if found is not None:
-        return found
-    curves = [
-        reduce_curve(trial.id, kind, name, batches, values)
-        for trial in trials[-MAX_TRIALS:]
-        for kind in MetricKind
-        for name, (batches, values) in columns_of(source.metrics(trial.id, kind)).items()
-    ]
-    if not curves:
-        return []
-    experiment = source.experiment(experiment_id)
-    return drawn(curves, experiment.framework, validates=experiment.validates)
 
 
 def _json(models: Sequence[Any]) -> list[Any]:

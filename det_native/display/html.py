@@ -89,7 +89,7 @@ def trial_html(trial: Trial, picture: bytes | None = None, *, note: str = "", pi
         HTML of what was logged.
     """
     detail = trial.detail()
-    heading = _heading(f"Trial {detail.shown_number}", f"of experiment {trial.source.shown_id(detail.experiment_id)}")
+    heading = _heading(f"Trial {detail.shown_number}", f"of experiment {detail.experiment_id}")
     facts = trial_facts(detail, trial.metric, state=experiment_state(trial, detail))
     outputs = output_facts(trial.source, detail)
     lines = [_facts(outputs)] if outputs else []

@@ -36,7 +36,7 @@ SHARE = 0.05
 PACE = 100_000
 RETRY_SECONDS = 5.0
 SETTLE_SECONDS = 20.0
-# What a master says or its absence, and what files of a run of this machine do.
+# What a master says, or its absence.
 UNREADABLE = (DetError, OSError)
 
 _views: weakref.WeakSet[LiveView] = weakref.WeakSet()
@@ -224,8 +224,7 @@ class LiveView:
     def _wants_push(self, seconds: float, *, changed: bool) -> bool:
         if self._replay.is_set():
             return True
-        lively = changed or not self._source.url  # no event tells of what a run of this machine does
-        return not self._served and seconds >= max(PUSH_SECONDS if lively else CALM_SECONDS, self._rest)
+        return not self._served and seconds >= max(PUSH_SECONDS if changed else CALM_SECONDS, self._rest)
 
     def _push(self) -> bool:
         """Tell the front end what has changed; return whether anything has."""
@@ -325,13 +324,13 @@ class LiveView:
             self._send({"type": "saved", "data": data})
 
 
-def _ids(handle: Experiment | Trial) -> tuple[int | str, int]:
+def _ids(handle: Experiment | Trial) -> tuple[int, int]:
     if isinstance(handle, Experiment):
         return handle.id, 0
-    return handle.source.shown_id(handle.experiment_id), handle.id
+    return handle.experiment_id, handle.id
 
 
-def _shown(handle: Experiment | Trial) -> tuple[str, int | str, int]:
+def _shown(handle: Experiment | Trial) -> tuple[str, int, int]:
     """Return what tells one thing that is shown from another."""
     return handle.source.url, *_ids(handle)
 

@@ -45,8 +45,7 @@ class DisplayRenderer:
         if isinstance(handle, Experiment):
             return experiment_line(handle.id, handle.detail())
         trial = handle.detail()
-        shown_id = handle.source.shown_id(trial.experiment_id)
-        return trial_line(trial, shown_id, handle.metric, state=experiment_state(handle, trial))
+        return trial_line(trial, trial.experiment_id, handle.metric, state=experiment_state(handle, trial))
 
     def figure(self, handle: Experiment | Trial, metrics: Sequence[str] | None) -> CurvesFigure:
         """Return the figure of the handle's curves."""

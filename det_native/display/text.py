@@ -30,7 +30,7 @@ from det_native.schema.time_left import about
 MAX_ROWS = 12
 
 
-def title_of(experiment_id: int | str, name: str) -> str:
+def title_of(experiment_id: int, name: str) -> str:
     """Return number and name of an experiment; the number alone if the name says no more."""
     title, shown = f"Experiment {experiment_id}", plain(name)
     return title if shown in ("", title) else f"{title}: {shown}"
@@ -57,7 +57,7 @@ def experiment_state(handle: Trial, trial: rest.Trial) -> ExperimentState | None
     """Return the state of a trial's experiment where that says how the trial waits; it is not asked for elsewhere."""
     if trial.state is not TrialState.QUEUED:
         return None
-    return handle.source.experiment(handle.source.shown_id(trial.experiment_id)).state
+    return handle.source.experiment(trial.experiment_id).state
 
 
 def trial_state(trial: rest.Trial, experiment: ExperimentState | None = None, *, slots: bool = False) -> str:
@@ -105,14 +105,13 @@ def trial_facts(
 
 
 def experiment_line(
-    experiment_id: int | str, detail: rest.ExperimentDetail, note: str = "", failures: Sequence[Failure] = ()
+    experiment_id: int, detail: rest.ExperimentDetail, note: str = "", failures: Sequence[Failure] = ()
 ) -> str:
     """Return an experiment in one line.
 
     Parameters
     ----------
-    experiment_id : int or str
-        As the user knows it: ``3``, or ``local-3``.
+    experiment_id : int
     detail : ExperimentDetail
     note : str
         Said in brackets, such as the time for which it is told.
@@ -133,7 +132,7 @@ def experiment_line(
 
 
 def trial_line(
-    trial: rest.Trial, experiment_id: int | str, metric: str, note: str = "", state: ExperimentState | None = None
+    trial: rest.Trial, experiment_id: int, metric: str, note: str = "", state: ExperimentState | None = None
 ) -> str:
     """Return a trial in one line; see ``experiment_line``. `state` is that of the experiment."""
     words = trial_words(trial, metric, experiment=state)
@@ -173,7 +172,7 @@ def experiment_text(experiment: Experiment) -> str:
 def trial_text(trial: Trial) -> str:
     """Return a trial as text."""
     detail = trial.detail()
-    lines = [f"Trial {detail.shown_number} of experiment {trial.source.shown_id(detail.experiment_id)}"]
+    lines = [f"Trial {detail.shown_number} of experiment {detail.experiment_id}"]
     facts = trial_facts(detail, trial.metric, state=experiment_state(trial, detail))
     facts |= output_facts(trial.source, detail)
     lines += [f"  {label}: {value}" for label, value in facts.items()]

@@ -37,17 +37,17 @@ def can_show_widgets() -> bool:
 
 
 def make_widget(
-    experiment_id: int | str, trial_id: int, master_url: str, on_message: Callable[[dict[str, Any]], None]
+    experiment_id: int, trial_id: int, master_url: str, on_message: Callable[[dict[str, Any]], None]
 ) -> Any:
     """Make the widget of one display.
 
     Parameters
     ----------
-    experiment_id : int or str
+    experiment_id : int
     trial_id : int
         0 for the whole experiment.
     master_url : str
-        Empty for what no master knows; its data come from the kernel. The token is not among what is sent.
+        The token is not among what is sent.
     on_message : callable
         Takes what the front end says.
     """
@@ -56,8 +56,6 @@ def make_widget(
         experiment_id=experiment_id,
         trial_id=trial_id,
         master_url=master_url,
-        feed="server" if master_url else "kernel",
-        kernel_id=_kernel_id(),
     )
     widget.on_msg(lambda _, content, buffers: on_message(content))
     return widget
@@ -79,14 +77,6 @@ def tell(widget: Any, parts: dict[str, Any], lost: str = "") -> None:
         for name, part in parts.items():
             setattr(widget, name, part)
         widget.lost = lost
-
-
-def _kernel_id() -> str:
-    """Return the id by which a Jupyter server knows this kernel; empty where the connection file does not say it."""
-    shell = running_shell()
-    config = getattr(getattr(shell, "kernel", None), "config", {})
-    name = Path(str(config.get("IPKernelApp", {}).get("connection_file", ""))).stem
-    return name.removeprefix("kernel-") if name.startswith("kernel-") else ""
 
 
 def view_of(widget: Any, created: str, state: str) -> dict[str, Any]:
@@ -121,11 +111,9 @@ def _widget_class() -> Any:
         _esm = STATIC / "live.js"
         _css = STATIC / "live.css"
         view_id = traitlets.Unicode().tag(sync=True)
-        experiment_id = traitlets.Any().tag(sync=True)
+        experiment_id = traitlets.Int().tag(sync=True)
         trial_id = traitlets.Int().tag(sync=True)
         master_url = traitlets.Unicode().tag(sync=True)
-        feed = traitlets.Unicode().tag(sync=True)
-        kernel_id = traitlets.Unicode().tag(sync=True)
         lost = traitlets.Unicode().tag(sync=True)
         waiting = traitlets.Bool(False).tag(sync=True)
         experiment, trials, checkpoints, curves, logs, system, outputs = (

@@ -26,7 +26,7 @@ show_without_ours()
 
 
 def _move(*of_run: Any) -> Any:
-    """Send the program of a local run to the cluster; the room that does it is imported by then only."""
+    """Send the program of a kernel's run to the cluster; the room that does it is imported by then only."""
     return load("det_native.experimental.moving").move(*of_run)
 
 

@@ -40,11 +40,14 @@ class Place:
         One minimal loop only.
     notice : str
         A sentence to show, where the arguments mean less than a reader may think; else empty.
+    by_master : bool
+        It was to be local, which it cannot be in this process: the master of this machine trains it.
     """
 
     local: bool
     test: bool
     notice: str = ""
+    by_master: bool = False
 
 
 MINIMAL_LOOP_NOTICE = (

@@ -35,6 +35,7 @@ from det_native.display.environment import in_notebook
 from det_native.display.report import ShownReport, counted, show_report
 from det_native.display.text import title_of
 from det_native.errors import BundleCheckError, DetError, MasterUnreachableError, NotFoundError, Problem
+from det_native.experimental.choice import choice
 from det_native.experimental.origin import Origin
 from det_native.experimental.proof import NotedInputs, proof_of
 from det_native.experimental.settings import Settings, complete_for_fit
@@ -47,6 +48,7 @@ from det_native.schema.config import ExperimentConfig
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import CallKind, Framework
 from det_native.schema.sampling import sample_hyperparameters
+from det_native.trial import Trial
 
 CHECK_SECONDS = 600.0
 
@@ -70,6 +72,26 @@ def submit_fit(call: Any, settings: Settings, origin: Origin) -> Experiment:
     folder = Path(settings.context_dir).expanduser() if settings.context_dir else notebook_folder()
     noted = proof_of(call, replace(environment, config=config.model_dump(mode="json")), origin.early, folder=folder)
     return submit(call.kind, call, config, call.framework, settings, origin, noted)
+
+
+def train_by_master(
+    kind: CallKind,
+    trial_class: type[Trial] | None,
+    config: ExperimentConfig,
+    framework: Framework,
+    settings: Settings,
+    origin: Origin,
+) -> Experiment:
+    """Submit what makes its own model, see :func:`submit`, and wait for its end if it was to be local."""
+    experiment: Experiment = choice().note(
+        submit(kind, trial_class, config, framework, settings, origin), master_name(settings)
+    )
+    if settings.place.by_master:
+        from det_native.home.waiting import wait_for_result
+
+        __tracebackhide__ = True
+        wait_for_result(experiment, settings.show)
+    return experiment
 
 
 def submit(
@@ -119,7 +141,9 @@ def submit(
     submitted.note_recorded(origin.record, experiment, here, program.init if program.kind == "script" else None)
     if payload is not None and origin.has_code:  # else nothing in this process reads what is written
         model_dir = getattr(getattr(payload, "estimator", None), "model_dir", None)
-        note_result(experiment, payload, FilesOfCall(begun, model_dir or ""), running_execution())
+        searched_here = settings.place.by_master and config.searcher.name != "single" and not settings.place.test
+        trained = payload if isinstance(payload, type) or not searched_here else None
+        note_result(experiment, trained, FilesOfCall(begun, model_dir or ""), running_execution())
     return experiment
 
 

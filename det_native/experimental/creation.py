@@ -17,7 +17,14 @@ from det_native.experimental.choice import choice
 from det_native.experimental.directory import working_directory
 from det_native.experimental.origin import Origin
 from det_native.experimental.scripts import check_launcher
-from det_native.experimental.settings import ConfigInput, Settings, check_settings, check_supported
+from det_native.experimental.settings import (
+    ConfigInput,
+    Settings,
+    by_master,
+    check_settings,
+    check_supported,
+    placed,
+)
 from det_native.experimental.trials import find_trial_class, framework_of
 from det_native.runtime import active_host
 from det_native.schema.loading import ConfigurationWarning, load_config
@@ -60,8 +67,8 @@ def create(
     Returns
     -------
     Experiment
-        At once for the cluster; after the training for ``local=True``, with all trials of a random or grid search run
-        one after the other, each on several slots as that many processes on this machine.
+        At once for the cluster; after the training for ``local=True``. A search, and a trial on several slots, are
+        then trained by the master of this machine.
 
     Raises
     ------
@@ -96,14 +103,13 @@ def train_class(named: type[Trial] | str, settings: Settings, origin: Origin) ->
     trial_class = find_trial_class(named, settings.context_dir)
     framework = framework_of(trial_class)
     _check(trial_class, framework)
-    loaded = load_config(
-        settings.config,
-        local=settings.place.local,
-        processes=not settings.place.test,
-        framework=framework,
-        trains=named if isinstance(named, str) else f"{trial_class.__module__}:{trial_class.__qualname__}",
-    )
-    check_supported(loaded, settings, framework, searches=True)
+    name = named if isinstance(named, str) else f"{trial_class.__module__}:{trial_class.__qualname__}"
+    return _train(trial_class, name, framework, placed(settings, framework), origin)
+
+
+def _train(trial_class: type[Trial], name: str, framework: Framework, settings: Settings, origin: Origin) -> Experiment:
+    loaded = load_config(settings.config, local=settings.place.local, framework=framework, trains=name)
+    check_supported(loaded, settings, framework)
     searcher = loaded.searcher
     if isinstance(searcher, OptunaSearcher) and searcher.prunes and not loaded.min_validation_period.units:
         warnings.warn(
@@ -115,15 +121,18 @@ def train_class(named: type[Trial] | str, settings: Settings, origin: Origin) ->
     if settings.place.notice:
         print(settings.place.notice)
     if settings.place.local:
+        from det_harness.trial.services import OwnProcessNeededError
+
         from det_native.experimental.local.calls import create_here
 
-        return choice().note(create_here(trial_class, framework, loaded, settings, origin))
-    from det_native.experimental.cluster import master_name, submit
+        try:
+            return choice().note(create_here(trial_class, framework, loaded, settings, origin))
+        except OwnProcessNeededError as need:
+            settings = by_master(settings, str(need))
+        return _train(trial_class, name, framework, settings, origin)
+    from det_native.experimental.cluster import train_by_master
 
-    experiment: Experiment = choice().note(
-        submit("create", trial_class, loaded, framework, settings, origin), master_name(settings)
-    )
-    return experiment
+    return train_by_master("create", trial_class, loaded, framework, settings, origin)
 
 
 def entrypoint_of(settings: Settings, *, remedy: str = BY_COMMAND) -> str:

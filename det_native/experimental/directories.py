@@ -118,7 +118,7 @@ def _submit_unimported(named: str, settings: Settings, origin: Origin, error: Ex
     if framework is None:
         raise error
     loaded = load_config(settings.config, local=False, framework=framework.name, trains=named)
-    check_supported(loaded, settings, framework.name, searches=True)
+    check_supported(loaded, settings, framework.name)
     from det_native.experimental.cluster import submit
 
     cause = error if isinstance(error, ModuleNotFoundError) else error.__context__

@@ -13,7 +13,7 @@ from det_native.errors import DetError
 from det_native.experimental.arguments import Mode, any_documented_order
 from det_native.experimental.native import Begun, enter, first_environment, replayed_environment, train_by_fit
 from det_native.experimental.scripts import asks_for_roles
-from det_native.experimental.settings import ConfigInput, Settings, check_settings
+from det_native.experimental.settings import ConfigInput, Settings, check_settings, placed
 from det_native.frameworks import translated
 from det_native.public_names import listed
 from det_native.runtime import active_host
@@ -98,13 +98,14 @@ def init(
         return context
     begun = Begun.now()
     settings = check_settings(config, mode, local, test, context_dir, command, master_url, values, include, show, wait)
+    settings = placed(settings, "tf_estimator")
     environment = first_environment(settings, "tf_estimator" if asks_for_roles(settings.config) else "estimator")
     with translated("det.experimental.estimator.init()"):
         from det_native.estimator import EstimatorNativeContext
 
     context = EstimatorNativeContext(
         environment,
-        on_call=partial(train_by_fit, fit_here=_train_here, settings=settings, begun=begun, handle_of=_handle),
+        on_call=partial(train_by_fit, settings=placed(settings, "estimator"), begun=begun, handle_of=_handle),
         role="local" if settings.place.local else "cluster",
     )
     enter(settings, environment, begun)
@@ -128,13 +129,7 @@ def _says_period(config: ConfigInput) -> bool:
     return any(said.model_dump().values())
 
 
-def _train_here(call: EstimatorCall, settings: Settings, origin: Origin) -> Any:
-    from det_native.experimental.local.native_estimator import train_and_evaluate_here
-
-    return train_and_evaluate_here(call, settings, origin)
-
-
 def _unchanged_here(call: UnchangedCall, settings: Settings, origin: Origin) -> Any:
-    from det_native.experimental.local.native_estimator import unchanged_here
+    from det_native.experimental.local.calls import unchanged_here
 
     return unchanged_here(call, settings, origin)

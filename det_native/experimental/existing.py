@@ -10,25 +10,24 @@ from typing import Any
 import det_native.display  # noqa: F401 (handles show themselves by what it registers)
 from det_native.client import models
 from det_native.client.arguments import checked_limit, checked_number
-from det_native.client.catalog import Listed, find_experiments, is_local, listing, source_of
+from det_native.client.catalog import Found, find_experiments, listing
 from det_native.client.connect import connect
 from det_native.client.handles import Checkpoint, Experiment, Trial
 from det_native.client.http_source import HttpSource
 from det_native.client.listing import Listing
 from det_native.client.models import Model
-from det_native.errors import ArgumentError
 from det_native.schema.query.filters import Filters
 from det_native.schema.query.ordering import parse_order
 from det_native.schema.registry import ModelOrderBy, ModelSortBy
 
 
-def experiment(experiment_id: int | str, master_url: str | None = None) -> Experiment:
+def experiment(experiment_id: int, master_url: str | None = None) -> Experiment:
     """Return the handle of an experiment that exists.
 
     Parameters
     ----------
-    experiment_id : int or str
-        Number on the master, or ``"local-<n>"`` for a run of this machine's own, see ``Experiment.id``.
+    experiment_id : int
+        Number on the master, see ``Experiment.id``.
     master_url : str, optional
         Default: ``DET_MASTER``; without it the master that runs on this machine.
 
@@ -39,8 +38,6 @@ def experiment(experiment_id: int | str, master_url: str | None = None) -> Exper
     MasterUnreachableError
         If no master answers; none is started.
     """
-    if is_local(experiment_id):
-        return Experiment(source_of(experiment_id), experiment_id)
     return Determined(master_url).get_experiment(experiment_id)
 
 
@@ -62,10 +59,9 @@ def experiments(
     archived: bool = False,
     order_by: str | None = None,
 ) -> Experiments:
-    """Return experiments, newest first: those of the master and the runs of this machine's own.
+    """Return experiments, newest first.
 
-    No master is started, and none is needed: without one the local runs are there. What is left out is told below the
-    table that the list shows itself as.
+    No master is started. What is left out is told below the table that the list shows itself as.
 
     Parameters
     ----------
@@ -73,7 +69,7 @@ def experiments(
         How many at most; None for all.
     master_url : str, optional
         Default: ``DET_MASTER``; without it the master of this machine, if one runs. If it does not answer, a warning
-        says so, and only local runs are returned.
+        says so, and the list is empty.
     query : str, optional
         Which ones, such as ``"val_loss < 0.3 and lr > 1e-3 and label:baseline"``; ``docs/finding.md`` has the
         language.
@@ -108,12 +104,12 @@ def experiments(
     filters = Filters(query, state, name, labels, project, metric, _since(since), archived)
     order = None if order_by is None else parse_order(order_by)
     found = find_experiments(master_url, None if limit is None else checked_limit(limit), filters, order)
-    if found.missing is not None:
-        warnings.warn(f"{found.missing} Only runs of this machine's own are listed.", stacklevel=2)
-    if found.notice:
-        warnings.warn(found.notice, stacklevel=2)
+    unseen = "No master runs here: its experiments are not shown. `det up` starts it." if found.unseen else ""
+    for problem in ("" if found.missing is None else str(found.missing), unseen, found.notice):
+        if problem:
+            warnings.warn(problem, stacklevel=2)
     nothing = "There are no experiments yet." if filters.all else "There are no such experiments."
-    return Experiments(found.experiments, found.rest_text("det.experiments(limit=None)"), nothing)
+    return Experiments(found, found.rest_text("det.experiments(limit=None)"), nothing)
 
 
 def _since(since: str | date | timedelta | None) -> str | None:
@@ -129,18 +125,17 @@ class Experiments(Listing[Experiment]):
 
     Parameters
     ----------
-    listed : sequence of Listed
+    found : Found
     others : str
         What is said of those that are not in the list.
     nothing : str
         What is said where it is empty.
     """
 
-    def __init__(
-        self, listed: Sequence[Listed], others: str = "", nothing: str = "There are no experiments yet."
-    ) -> None:
-        super().__init__(Experiment(each.source, each.id) for each in listed)
-        self._listed = list(listed)
+    def __init__(self, found: Found, others: str = "", nothing: str = "There are no experiments yet.") -> None:
+        source = found.source
+        super().__init__([] if source is None else (Experiment(source, each.id) for each in found.experiments))
+        self._listed = found.experiments
         self._others = others
         self._nothing = nothing
 
@@ -166,7 +161,7 @@ class Determined:
     def __init__(self, master: str | None = None, user: str | None = None) -> None:
         self._source = HttpSource(connect(master, start=False))
 
-    def get_experiment(self, experiment_id: int | str) -> Experiment:
+    def get_experiment(self, experiment_id: int) -> Experiment:
         """Return an experiment of the master.
 
         Raises
@@ -176,8 +171,6 @@ class Determined:
         ArgumentError
             If `experiment_id` is no number.
         """
-        if is_local(experiment_id):
-            raise ArgumentError(f"{experiment_id!r} is a run of this machine's own: det.experiment({experiment_id!r}).")
         experiment = Experiment(self._source, checked_number(experiment_id, "experiment_id"))
         experiment.detail()
         return experiment

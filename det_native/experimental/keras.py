@@ -20,7 +20,7 @@ from det_native.experimental.native import (
     replayed_environment,
     train_by_fit,
 )
-from det_native.experimental.settings import ConfigInput, Settings, check_settings
+from det_native.experimental.settings import ConfigInput, Settings, check_settings, placed
 from det_native.experimental.unwrapped import tell_of_unwrapped_models
 from det_native.frameworks import translated
 from det_native.public_names import listed
@@ -106,6 +106,7 @@ def init(
         return _replayed(host, config)
     begun = Begun.now()
     settings = check_settings(config, mode, local, test, context_dir, command, master_url, values, include, show, wait)
+    settings = placed(settings, "keras")
     environment = first_environment(settings, "keras")
     with translated("det.experimental.keras.init()"):
         from det_native.keras import TFKerasNativeContext

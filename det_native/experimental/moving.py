@@ -1,4 +1,4 @@
-"""A local run is sent to the cluster: the program that it has kept, with the same configuration."""
+"""A run in a kernel is sent to the cluster: its program, with the same configuration."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from det_native.capture.model import Bundle, BundleRow
-from det_native.client.catalog import is_local
 from det_native.client.connect import connect
 from det_native.client.handles import Experiment
 from det_native.client.http_source import HttpSource
 from det_native.client.last import note_begun
 from det_native.client.life import fork_body
-from det_native.client.local_source import LocalSource
 from det_native.client.source import Source
 from det_native.display.report import show_report
 from det_native.display.text import title_of
@@ -26,21 +24,22 @@ from det_native.schema.loading import load_config
 from det_native.schema.manifests import BundleManifest, Sha256
 
 
-def move(source: Source, experiment_id: int | str, place: str, config: Any, master_url: str | None) -> Experiment:
-    """Submit the program of a local run; see ``Experiment.move``."""
+def move(source: Source, experiment_id: int, place: str, config: Any, master_url: str | None) -> Experiment:
+    """Submit the program of a kernel's run; see ``Experiment.move``."""
     if place != "cluster":
-        raise ArgumentError(f'move({place!r}): a local run is moved to the "cluster"; there is no other place.')
-    if not is_local(experiment_id) or not isinstance(source, LocalSource):
+        raise ArgumentError(f'move({place!r}): a run in a kernel is moved to the "cluster"; there is no other place.')
+    detail = source.experiment(experiment_id)
+    if not detail.in_kernel:
         raise ArgumentError(
             f"Experiment {experiment_id} is on a cluster already: fork() runs its program there once more."
         )
-    detail, manifest = source.experiment(experiment_id), source.bundle(experiment_id)
+    manifest = source.bundle(experiment_id)
     wanted = fork_body(None, config, None)
     changed = forked_config(detail.config, wanted.config, {})
     loaded = load_config({**changed, "name": wanted.config.get("name") or detail.name}, framework=detail.framework)
     folder = Path(tempfile.mkdtemp(prefix="det-native-move-"))
     try:
-        bundle = for_master(_bundle(source, manifest, folder), master_url)
+        bundle = for_master(_bundle(source, experiment_id, manifest, folder), master_url)
         shown = show_report(bundle.report)
         shown.say("Asking the master ...")
         session = connect(master_url, framework=detail.framework)
@@ -54,7 +53,7 @@ def move(source: Source, experiment_id: int | str, place: str, config: Any, mast
     return moved
 
 
-def _bundle(source: LocalSource, manifest: BundleManifest, folder: Path) -> Bundle:
+def _bundle(source: Source, experiment_id: int, manifest: BundleManifest, folder: Path) -> Bundle:
     """Return the program as it is sent, with its contents in files of `folder`."""
     contents: dict[Sha256, Path | bytes] = {}
     for sha256 in manifest.hashes():
@@ -66,7 +65,7 @@ def _bundle(source: LocalSource, manifest: BundleManifest, folder: Path) -> Bund
     cells = len(manifest.program.cells)
     program = BundleRow.about(
         [],
-        what=f"the program of {source.store.id}",
+        what=f"the program of experiment {experiment_id}",
         how="1 cell runs again" if cells == 1 else f"{cells} cells run again",
         size=0,
     )
@@ -74,7 +73,7 @@ def _bundle(source: LocalSource, manifest: BundleManifest, folder: Path) -> Bund
 
 
 def _describe(moved: Experiment, detail: rest.ExperimentDetail) -> None:
-    """Write of the new experiment what people have written of the local run."""
+    """Write of the new experiment what people have written of the kernel's run."""
     written = {"description": detail.description, "notes": detail.notes, "project": detail.project}
     change: dict[str, Any] = {name: text for name, text in written.items() if text}
     if detail.labels:

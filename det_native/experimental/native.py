@@ -155,30 +155,30 @@ HandleOf = Callable[[Any, Experiment], Experiment]
 
 def train_by_fit(
     call: Any,
-    fit_here: Callable[[Any, Settings, Origin], Any],
     settings: Settings,
     begun: Begun,
     handle_of: HandleOf | None = None,
+    fit_here: Callable[[Any, Settings, Origin], Any] | None = None,
 ) -> Any:
     """Run what a call of ``fit()`` or ``train_and_evaluate()`` asks for; the result is what the user's call returns.
 
     Parameters
     ----------
     call : FitCall, TorchCall or EstimatorCall
-    fit_here : callable
-        Trains in this process.
     settings : Settings
     begun : Begun
         Where ``init()`` was called.
     handle_of : callable, optional
         Makes the handle of what was submitted; a plain one by default.
+    fit_here : callable, optional
+        Trains in this process.
     """
     if call.quiet:
         settings = replace(settings, show="none")
     record = NotedCall.now(call.kind).record
     wait_for_earlier(call, settings)
     origin = begun.origin(record)
-    if not settings.place.local:
+    if not settings.place.local or fit_here is None:
         __tracebackhide__ = True
         experiment = submit(call, settings, origin, handle_of)
         wait_for(experiment, call, settings)

@@ -25,7 +25,7 @@ from det_native.experimental.native import (
     wait_for,
     wait_for_earlier,
 )
-from det_native.experimental.settings import ConfigInput, Settings, check_settings, complete_for_fit
+from det_native.experimental.settings import ConfigInput, Settings, check_settings, complete_for_fit, placed
 from det_native.frameworks import translated
 from det_native.public_names import listed
 from det_native.runtime import ProgramHost, active_host
@@ -107,6 +107,7 @@ def init(
         return _replayed(host, config)
     begun = Begun.now()
     settings = check_settings(config, mode, local, test, context_dir, command, master_url, values, include, show, wait)
+    settings = placed(settings, "torch")
     environment = first_environment(settings, "torch")
     with translated("det.experimental.pytorch.init()"):
         from det_native.pytorch.native import PyTorchNativeContext

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from det_native.client.handles import Experiment
 from det_native.errors import ArgumentError, UnsupportedFeatureError
 from det_native.experimental.origin import Origin
-from det_native.experimental.settings import ConfigInput, Settings, check_supported
+from det_native.experimental.settings import ConfigInput, Settings, by_master, check_supported
 from det_native.frameworks import known_frameworks
 from det_native.schema.lengths import UNTOLD
 from det_native.schema.loading import load_config
@@ -110,12 +110,12 @@ def train_script(words: list[str], settings: Settings) -> Experiment:
     if not script.is_file():
         raise ArgumentError(f"entrypoint names the script {words[0]!r}, but there is no such file in {folder}.")
     settings = replace(settings, command=(str(script), *words[1:]))
+    if settings.place.local:
+        settings = by_master(settings, f"The script {words[0]}")
     framework = next(one.name for one in known_frameworks() if one.scripts)
     written = load_config(settings.config, local=True, warn=False).entrypoint
     loaded = load_config(
         settings.config,
-        local=settings.place.local,
-        processes=not settings.place.test,
         framework=framework,
         defaults={"searcher.metric": "loss", "searcher.max_length": {"batches": UNTOLD.units}},
         trains=written,
@@ -128,21 +128,12 @@ def train_script(words: list[str], settings: Settings) -> Experiment:
             "with a role for each slot. For other training call init() or create() of det_native.experimental in it, "
             f"with this configuration but without entrypoint, and run it: python {words[0]}."
         )
-    check_supported(loaded, settings, framework, searches=True)
+    check_supported(loaded, settings, framework)
     if settings.place.notice:
         print(settings.place.notice)
-    if not settings.place.local:
-        from det_native.experimental.cluster import submit
+    from det_native.experimental.cluster import train_by_master
 
-        return submit("train_and_evaluate", None, loaded, framework, settings, ScriptOrigin(None))
-    from det_native.experimental.local.calls import run_samples
-    from det_native.experimental.local.experiment import LocalExperiment
-
-    loaded = loaded.with_some_seed()
-    here = LocalExperiment(
-        "train_and_evaluate", None, loaded, framework, settings, ScriptOrigin(None), in_processes=True
-    )
-    return run_samples(here, loaded, settings)
+    return train_by_master("train_and_evaluate", None, loaded, framework, settings, ScriptOrigin(None))
 
 
 def asks_for_roles(config: ConfigInput) -> bool:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from det_native.client.arguments import Show, checked_show
+from det_native.client.connect import THIS_MACHINE
 from det_native.errors import ArgumentError, UnsupportedFeatureError
 from det_native.experimental.arguments import Mode, Place, resolve
 from det_native.experimental.choice import choice
@@ -18,7 +19,7 @@ from det_native.schema.config import ExperimentConfig
 from det_native.schema.effects import refuse_unsupported
 from det_native.schema.loading import load_config
 from det_native.schema.manifests import Framework
-from det_native.schema.own_network import check_network
+from det_native.schema.roles import STRATEGY, roles_of
 from det_native.schema.searcher import SingleSearcher
 from det_native.schema.signatures import checked_wait
 
@@ -113,6 +114,44 @@ def check_settings(
     )
 
 
+def placed(settings: Settings, framework: Framework) -> Settings:
+    """Return the settings with where they train: a local call that cannot in this process is one for the master here.
+
+    Raises
+    ------
+    ConfigurationError
+        Listing every problem.
+    """
+    if not settings.place.local:
+        return settings
+    several = trains_on_several(settings, framework)
+    config = load_config(settings.config, local=True, processes=several, defaults=_STAND_INS, warn=False)
+    slots, searcher = config.resources.slots_per_trial, config.searcher.name
+    if searcher != "single" and not settings.place.test:
+        return by_master(settings, f"searcher.name: {searcher}")
+    if slots > 1:
+        return by_master(settings, f"resources.slots_per_trial: {slots}")
+    if len(roles_of(config.model_dump(mode="json"))) > 1:
+        return by_master(settings, f"distributed.strategy: {STRATEGY}")
+    if get_framework(framework).own_process:
+        return by_master(settings, f"Training by {framework}")
+    return settings
+
+
+def by_master(settings: Settings, why: str) -> Settings:
+    """Return the settings of a local call that the master of this machine trains.
+
+    Parameters
+    ----------
+    settings : Settings
+    why : str
+        What of it needs processes of its own.
+    """
+    notice = f"{why}: local=True trains this in processes of its own, which the master of this machine starts."
+    place = replace(settings.place, local=False, by_master=True, notice=notice)
+    return replace(settings, place=place, master_url=THIS_MACHINE)
+
+
 def check_before_fit(settings: Settings, framework: Framework = "keras") -> dict[str, Any]:
     """Check all of a configuration that does not hang on the call of ``fit()`` to come.
 
@@ -128,14 +167,8 @@ def check_before_fit(settings: Settings, framework: Framework = "keras") -> dict
     UnsupportedFeatureError
         If it asks for what this version does not run yet.
     """
-    loaded = load_config(
-        settings.config,
-        local=settings.place.local,
-        processes=trains_on_several(settings, framework),
-        defaults=_STAND_INS,
-        warn=False,
-    )
-    check_supported(loaded, settings, framework, searches=False)
+    loaded = load_config(settings.config, local=settings.place.local, defaults=_STAND_INS, warn=False)
+    check_supported(loaded, settings, framework)
     return _without_stand_ins(loaded.with_some_seed())
 
 
@@ -189,11 +222,10 @@ def complete_for_fit(settings: Settings, call: Any, *, warn: bool = True) -> Exp
     """
     with working_directory.inside(settings.context_dir):  # counting the batches may read data
         fills = call.configuration_fills()
-    assumed, on_several = call.assumed, trains_on_several(settings, call.framework)
+    assumed = call.assumed
     loaded = load_config(
         settings.config,
         local=settings.place.local,
-        processes=on_several,
         fills={path: value for path, value in fills.items() if path not in assumed},
         defaults={path: value for path, value in fills.items() if path in assumed},
         framework=call.framework,
@@ -209,9 +241,7 @@ def trains_on_several(settings: Settings, framework: Framework) -> bool:
     return not settings.place.test and (bool(described.gradient_means) or described.roles)
 
 
-def check_supported(
-    config: ExperimentConfig, settings: Settings, framework: Framework | None, *, searches: bool
-) -> None:
+def check_supported(config: ExperimentConfig, settings: Settings, framework: Framework | None) -> None:
     """Refuse what this version does not run.
 
     Parameters
@@ -220,23 +250,17 @@ def check_supported(
     settings : Settings
     framework : str or None
         What is trained with; None if that is not known yet.
-    searches : bool
-        Whether a local run of this kind runs the trials of a search; if not, one trial is all it runs, and the searcher
-        is not looked at.
 
     Raises
     ------
     UnsupportedFeatureError
-        Naming every such field; or if the roles of a local run can have no network of their own.
+        Naming every such field.
     """
     if settings.place.local:
         _refuse_source(config)
-    one_trial = settings.place.test or (settings.place.local and not searches)
-    if one_trial:
+    if settings.place.test or settings.place.local:  # one trial is all it runs
         config = config.model_copy(update={"searcher": SingleSearcher(metric=config.searcher.metric)})
     refuse_unsupported(config, framework)
-    if settings.place.local and not settings.place.test:
-        check_network(config)
 
 
 def _refuse_source(config: ExperimentConfig) -> None:

@@ -22,6 +22,10 @@ from det_native.schema import rest
 from det_native.schema.proof import DIFFERS
 from det_native.schema.states import ExperimentState
 
+_SEARCHED = (
+    "The trials of this search have run in processes of their own: the model is as it was here. "
+    "experiment.top_checkpoint().load() gives the best one."
+)
 #: Differences that are named one by one.
 _SHOWN = 5
 _trusted: list[str] = []
@@ -34,8 +38,8 @@ class Result:
     Attributes
     ----------
     experiment : Experiment
-    call : FitCall, TorchCall, EstimatorCall or type
-        What was submitted, with the objects that are trained.
+    call : FitCall, TorchCall, EstimatorCall, type or None
+        What was submitted, with the objects that are trained. None of a search with ``local=True``: they stay.
     files : FilesOfCall or None
         None once they have come.
     execution : int or None
@@ -133,7 +137,7 @@ class Result:
     @property
     def _trains_objects(self) -> bool:
         """Whether the call has changed objects of this process; a trial class makes its own."""
-        return not isinstance(self.call, type)
+        return self.call is not None and not isinstance(self.call, type)
 
     def _bring_objects(self) -> list[str]:
         """Put what a call has trained and changed in place; return what is to be said of it."""
@@ -145,7 +149,7 @@ class Result:
                 "its number now."
             )
         if not self._trains_objects:
-            return []
+            return [_SEARCHED] if self.call is None else []
         stopped, title = detail.state is ExperimentState.CANCELED, f"Experiment {experiment.id}"
         if stopped and not experiment.checkpoints:
             return [f"{title} was stopped before its first checkpoint: everything stays as it was here."]

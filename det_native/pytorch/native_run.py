@@ -51,7 +51,6 @@ class PyTorchRunContext(PyTorchTrialContext):
         self.experiment: Any = None
         self.state: dict[Any, Any] = {}
         self.snapshot: CallSnapshot | None = None
-        self._trained_by = ""
         self.loaders: list[WrappedLoader] = []
         self.loading = Loading(self.device)
         self._reported: dict[str, Any] | None = None
@@ -130,22 +129,6 @@ class PyTorchRunContext(PyTorchTrialContext):
         return batch // length
 
     # For controllers and those who run them.
-
-    def begin_training(self, kind: str, *, in_processes: bool) -> None:
-        """Note that the objects are about to be trained: in this process, or in others, which make them anew.
-
-        Raises
-        ------
-        TrialDefinitionError
-            If they were trained before, and other processes do not have what came of that.
-        """
-        if self._trained_by and in_processes:
-            raise TrialDefinitionError(
-                f"context.{kind}() trains in processes of its own, which do not have what context.{self._trained_by}() "
-                "has trained here before. Train on the cluster, or on one slot; or call init() again, and make and "
-                "wrap model and optimizer again."
-            )
-        self._trained_by = kind
 
     def join_run(self, environment: TrialEnvironment, gradients: Gradients, trainer: str, owner: str) -> None:
         """Take part in a run: `trainer` is what trains on a batch, `owner` the call, for messages."""

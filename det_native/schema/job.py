@@ -11,8 +11,6 @@ from det_native.schema.manifests import BundleManifest, CheckpointManifest, Sha2
 
 # Exit code of a process that ended because another one of its trial had failed.
 EXIT_RANK_FAILED = 4
-# In the folder of a run without a master: what it reports, as JSON, a line each.
-REPORTS_NAME = "reports.jsonl"
 # Has a worker write the stack of every thread to its output; one that users' code has no use for.
 STACKS_SIGNAL = signal.SIGRTMIN + 7 if hasattr(signal, "SIGRTMIN") else signal.SIGUSR2
 
@@ -118,13 +116,11 @@ class TrialJob(_Model):
         The checkpoint whose weights the trial begins with where it has none of its own.
     earlier : dict of str to WarmStartSource
         Checkpoints by uuid that earlier training calls of the program have made.
-    master_url : str or None
-        None if there is no master: the reports go to ``reports.jsonl`` in `directory`, for the process that started
-        this one.
+    master_url : str
+        Where the reports go.
     home : str
-        The master's folder, whose ``runtime.json`` says where the one is that runs now; empty if there is no master.
-    starter : int
-        Number of that process: when it is gone the run is to end. Only without a master.
+        The master's folder, whose ``runtime.json`` says where the one is that runs now; empty where it is not on this
+        machine.
     token : str
         Bearer token of this run; it is good for this run's routes only.
     config, hparams, trial_seed
@@ -158,9 +154,8 @@ class TrialJob(_Model):
     manifests: dict[str, Sha256] = Field(default_factory=dict)
     warm_start: WarmStartSource | None = None
     earlier: dict[str, WarmStartSource] = Field(default_factory=dict)
-    master_url: str | None = None
+    master_url: str
     home: str = ""
-    starter: int = 0
     token: str = ""
     run_id: str
     experiment_id: int

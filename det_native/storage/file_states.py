@@ -87,12 +87,13 @@ class Limits:
 @dataclass(frozen=True)
 class Folder:
     """A folder that a training writes to: what was in it before, and where its files belong, relative to the working
-    directory, with a ``/`` at the end; nothing for that itself.
+    directory, with a ``/`` at the end; nothing for that itself. The folders `without` in it are not looked at.
     """
 
     root: Path
     before: Mapping[str, State] = field(default_factory=dict)
     prefix: str = ""
+    without: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,9 @@ def written_in(folders: Sequence[Folder]) -> dict[str, tuple[Path, State]]:
     merged: dict[str, tuple[Path, State]] = {}
     links = {folder.prefix.rstrip("/") for folder in folders}
     for folder in folders:
-        for name, state in changed_files(folder.before, dict(walk(folder.root, links=True))).items():
+        for name, state in changed_files(
+            folder.before, dict(walk(folder.root, links=True, without=folder.without))
+        ).items():
             if name not in links:
                 merged.setdefault(f"{folder.prefix}{name}", (folder.root / name, state))
     return merged

@@ -12,17 +12,8 @@ Below ``<base url>det-native/api/``, for the server's user only, with Jupyter's 
   ``POST notebook-runs/describe`` (``notebook_handlers.DescribeBody``) -> ``{"parameters", "running"}``;
   ``POST notebook-runs/<n>/open`` and ``POST experiments/<n>/notebook/open`` write the executed notebook where it can be
   opened -> ``{"path"}``. What cannot be done is 400, 404, 500 or 507 with ``{"error", "problems"}``.
-* ``GET saved/experiments|trials/<number>``, ``saved/local/<number>[/<trial>]`` -> what a notebook keeps of it
-  (``det_native.experimental.saved``), where no kernel says so any more; 503 ``{"error"}`` if the master cannot be
-  asked, 504 after ``DetJupyter.answer_seconds``.
-* ``GET local/experiments``, ``GET local/experiments/<n>[/trials|checkpoints|curves]``,
-  ``GET local/experiments/<n>/trials/<m>[/checkpoints|curves|metrics|system|logs|media|artifacts]``,
-  ``GET local/experiments/<n>/trials/<m>/media/<id>/content``,
-  ``GET local/experiments/<n>/checkpoints/<uuid>/files/<path>`` and the stream
-  ``GET local/events?experiment_id=local-<n>`` -> of the runs in ``DET_HOME/local`` what the master's routes of these
-  names say, see ``local_runs``. No master is needed.
-* ``POST local/experiments/<n>/stop`` (or ``kill``) interrupts a run, by its kernel's manager where that is this
-  server's; ``pause`` and ``resume`` are 409 ``{"error"}``.
+* ``GET saved/experiments|trials/<number>`` -> what a notebook keeps of it (``det_native.experimental.saved``), where no
+  kernel says so any more; 503 ``{"error"}`` if the master cannot be asked, 504 after ``DetJupyter.answer_seconds``.
 """
 
 from __future__ import annotations
@@ -34,17 +25,7 @@ from jupyter_server.extension.application import ExtensionApp
 from traitlets import Float, TraitError, Unicode, validate
 
 from det_jupyter.forward_handlers import ForwardHandler
-from det_jupyter.handlers import LOCAL_SETTING, MASTER_SETTING, OPTIONS_SETTING, Options
-from det_jupyter.local_handlers import (
-    LocalActionHandler,
-    LocalEventsHandler,
-    LocalExperimentHandler,
-    LocalFileHandler,
-    LocalListHandler,
-    LocalMediumHandler,
-    LocalTrialHandler,
-)
-from det_jupyter.local_runs import Curves
+from det_jupyter.handlers import MASTER_SETTING, OPTIONS_SETTING, Options
 from det_jupyter.master import Master
 from det_jupyter.master_handlers import StartHandler, StatusHandler
 from det_jupyter.notebook_handlers import (
@@ -62,7 +43,6 @@ from det_native.errors import ArgumentError
 BASE = r"/det-native/api"
 _VARIABLE = "DET_MASTER"
 NUMBER = r"[0-9]{1,18}"
-PARTS = "checkpoints|curves|metrics|system|logs|media|artifacts"
 
 
 class DetJupyter(ExtensionApp):
@@ -78,18 +58,7 @@ class DetJupyter(ExtensionApp):
         (rf"{BASE}/notebook-runs/describe", DescribeHandler),
         (rf"{BASE}/notebook-runs/({NUMBER})/(stop|open)", NotebookRunHandler),
         (rf"{BASE}/experiments/({NUMBER})/notebook/open", ExperimentNotebookHandler),
-        (rf"{BASE}/local/events", LocalEventsHandler),
-        (rf"{BASE}/local/experiments", LocalListHandler),
-        (rf"{BASE}/local/experiments/({NUMBER})(?:/(trials|checkpoints|curves))?", LocalExperimentHandler),
-        (
-            rf"{BASE}/local/experiments/({NUMBER})/trials/({NUMBER})(?:/({PARTS}))?",
-            LocalTrialHandler,
-        ),
-        (rf"{BASE}/local/experiments/({NUMBER})/trials/({NUMBER})/media/({NUMBER})/content", LocalMediumHandler),
-        (rf"{BASE}/local/experiments/({NUMBER})/checkpoints/([0-9A-Za-z-]{{1,64}})/files/(.+)", LocalFileHandler),
-        (rf"{BASE}/local/experiments/({NUMBER})/(stop|kill|pause|resume|activate)", LocalActionHandler),
         (rf"{BASE}/saved/(experiments|trials)/([0-9]{{1,18}})", SavedHandler),
-        (rf"{BASE}/saved/(local)/([0-9]{{1,18}}(?:/[0-9]{{1,18}})?)", SavedHandler),
     ]
 
     master = Unicode(
@@ -128,7 +97,6 @@ class DetJupyter(ExtensionApp):
             os.environ[_VARIABLE] = self.master  # kernels have the environment of this server
         self._master = Master(status_seconds=self.status_seconds, answer_seconds=self.answer_seconds)
         self.settings[MASTER_SETTING] = self._master
-        self.settings[LOCAL_SETTING] = Curves()
         self.settings[OPTIONS_SETTING] = Options(answer_seconds=self.answer_seconds)
 
     def initialize_handlers(self) -> None:

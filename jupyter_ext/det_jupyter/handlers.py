@@ -15,7 +15,6 @@ from det_jupyter.master import Master
 
 MASTER_SETTING = "det_jupyter_master"
 OPTIONS_SETTING = "det_jupyter_options"
-LOCAL_SETTING = "det_jupyter_local_curves"
 
 
 @dataclass(frozen=True)

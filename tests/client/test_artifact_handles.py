@@ -12,16 +12,15 @@ import numpy
 import pandas
 import pytest
 from click.testing import CliRunner
-from local_experiments import write_experiment
+from made_experiments import make_experiment, source_of
+from master_parts import Master
+from put_experiments import put_experiment
 
 from det_native.client.artifacts import Artifacts, shown_size
 from det_native.client.command import cli
 from det_native.client.file_formats import read_file
-from det_native.client.handles import Experiment
 from det_native.client.source import Source
 from det_native.errors import ArgumentError, NotFoundError, StorageError, UnsupportedFeatureError
-from det_native.local.artifacts import WrittenHere, keep_written
-from det_native.local.store import LocalStore
 from det_native.schema import rest
 
 
@@ -217,33 +216,9 @@ def test_a_folder_has_to_be_one(tmp_path: Path) -> None:
         found.download(tmp_path)
 
 
-def local_run(tmp_path: Path, trials: int = 1) -> tuple[Experiment, Path]:
-    experiment = write_experiment(trials=trials)
-    store = LocalStore.find(str(experiment.id))
-    work = tmp_path / "work"
-    work.mkdir()
-    for trial in range(1, trials + 1):
-        (work / f"log-{trial}.csv").write_text("a\n1\n")
-        file = row(f"log-{trial}.csv", b"a\n1\n").model_copy(update={"trial_id": trial})
-        keep_written(store.trial_folder(trial), [WrittenHere.at(file, work / file.path)])
-    return experiment, work
-
-
-def test_files_of_a_local_run_are_read_where_they_lie(tmp_path: Path) -> None:
-    experiment, work = local_run(tmp_path)
-    (found,) = experiment.trials[0].artifacts
-    assert found.load().to_dict("records") == [{"a": 1}]
-    assert found.download(work) == work / "log-1.csv"  # it is there
-    (work / "log-1.csv").write_text("mine, now")
-    with pytest.raises(StorageError, match="is not what the training wrote any more"):
-        found.load()
-    (work / "log-1.csv").unlink()
-    with pytest.raises(StorageError, match="is not what the training wrote any more"):
-        found.load()
-
-
-def test_the_files_of_an_experiment_are_those_of_its_best_trial(tmp_path: Path) -> None:
-    experiment, _ = local_run(tmp_path, trials=3)
+def test_the_files_of_an_experiment_are_those_of_its_best_trial() -> None:
+    experiment = make_experiment(trials=3)
+    source_of(experiment).written = [row(f"log-{trial}.csv").model_copy(update={"trial_id": trial}) for trial in (1, 3)]
     assert experiment.artifacts.paths == ["log-3.csv"]
 
 
@@ -252,9 +227,11 @@ def command(*words: str) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-def test_the_command_shows_and_copies_them(tmp_path: Path) -> None:
-    experiment, _ = local_run(tmp_path)
-    name = f"{experiment.id}/1"
+@pytest.mark.slow
+def test_the_command_shows_and_copies_them(named_master: Master, tmp_path: Path) -> None:
+    file = {"path": "log-1.csv", "sha256": hashlib.sha256(b"a\n1\n").hexdigest(), "size": 4, "batch": 5}
+    number = put_experiment(named_master, contents={"log-1.csv": b"a\n1\n"}, written=[file])
+    name = f"{number}.1"
     code, text = command(name)
     assert code == 0
     assert text.splitlines()[0].split() == ["file", "bytes", "batch", "note"]

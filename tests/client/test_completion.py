@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner
-from local_experiments import write_experiment
+from master_parts import Master
+from put_experiments import put_experiment
 
 from det_native.client import completion
 from det_native.client.command import cli
@@ -30,22 +31,22 @@ def test_the_script_asks_det(shell: str) -> None:
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
 def test_bash_completes_after_the_script() -> None:
-    write_experiment()
-    asked = 'COMP_WORDS=(det experiment describe lo); COMP_CWORD=3; PATH=$1:$PATH; eval "$(det completion bash)"; '
+    asked = 'COMP_WORDS=(det experiment descr); COMP_CWORD=2; PATH=$1:$PATH; eval "$(det completion bash)"; '
     asked += '_det_completion det; echo "${COMPREPLY[@]}"'
     binaries = sys.executable.rpartition("/")[0]
     done = subprocess.run(["bash", "-c", asked, "bash", binaries], capture_output=True, text=True, check=False)
-    assert (done.stdout, done.stderr) == ("local-1\n", "")
+    assert (done.stdout, done.stderr) == ("describe\n", "")
 
 
-def test_experiments_trials_and_states_are_completed() -> None:
-    write_experiment(trials=2)
-    write_experiment(name="second")
-    assert set(completed("experiment", "describe")) == {"local-1", "local-2"}
-    assert completed("trial", "describe", begun="local-1/") == ["local-1/1", "local-1/2"]
+@pytest.mark.slow
+def test_experiments_trials_and_states_are_completed(named_master: Master) -> None:
+    put_experiment(named_master, count=2)
+    put_experiment(named_master, name="second")
+    assert set(completed("experiment", "describe")) == {"1", "2"}
+    assert completed("trial", "describe", begun="1.") == ["1.1", "1.2"]
     assert completed("experiment", "list", "--state", begun="Co") == ["Completed"]
     assert "describe" in completed("experiment", begun="de")
-    assert completed("e", "describe", begun="local-2") == ["local-2"]
+    assert completed("e", "describe", begun="2") == ["2"]
 
 
 def test_where_nothing_answers_nothing_is_completed_and_nothing_said(

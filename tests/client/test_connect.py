@@ -279,7 +279,7 @@ class TestCommand:
     def test_where_none_runs(self, det: Det, home: Home) -> None:
         assert det("status").returncode == 3
         assert "No master runs" in det("down").stdout
-        listed = det("experiment", "list")  # local runs need no master, and there is none of another either
+        listed = det("experiment", "list")  # there are none of a master that ran before
         assert (listed.returncode, listed.stdout) == (0, "There are no experiments yet.\n")
         failed = det("experiment", "kill", "1")
         assert failed.returncode == 3

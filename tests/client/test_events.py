@@ -8,22 +8,19 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from local_experiments import write_experiment
+from made_experiments import MadeSource, make_experiment, source_of, trial_row
 
 from det_native.client import waiting
 from det_native.client.events import EventFeed, EventStream, parse_frames
-from det_native.client.local_source import LocalSource
 from det_native.client.progress import ExperimentProgress
 from det_native.client.rendering import PlainProgress
 from det_native.errors import MasterUnreachableError, UserCodeError
-from det_native.local.store import LocalStore
 from det_native.schema import rest
 from det_native.schema.states import ExperimentState, TrialState
 
 
 def experiment(state: ExperimentState, **changes: object) -> rest.Experiment:
-    write_experiment()
-    detail = LocalStore.find("local-1").experiment()
+    detail = make_experiment().detail()
     return rest.Experiment.model_validate(
         detail.model_dump(exclude={"report"}) | {"state": state, "progress": 0.0, "trials": 1} | changes
     )
@@ -134,23 +131,21 @@ def test_closing_ends_a_wait_from_another_thread() -> None:
     assert not thread.is_alive()
 
 
-class EventfulSource(LocalSource):
-    """A local experiment whose events are given."""
+class EventfulSource(MadeSource):
+    """An experiment whose events are given."""
 
-    def __init__(self, store: LocalStore, events: list[rest.Event | Exception]) -> None:
-        super().__init__(store)
+    def __init__(self, events: list[rest.Event | Exception]) -> None:
+        super().__init__(make_experiment().detail())
         self.given = events
         self.may_end = threading.Event()
 
-    def events(self, experiment_id: int | str, after: int = 0) -> Iterator[rest.Event]:
+    def events(self, experiment_id: int, after: int = 0) -> Iterator[rest.Event]:
         for found in self.given:
             if isinstance(found, Exception):
                 raise found
             if found.id == 99:
                 assert self.may_end.wait(30)
-                self._store.write_experiment(
-                    self._store.experiment().model_copy(update={"state": ExperimentState.COMPLETED})
-                )
+                self.write(state=ExperimentState.COMPLETED)
             yield found
 
 
@@ -170,13 +165,10 @@ class Seen(PlainProgress):
 
 
 def active_source(events: list[rest.Event | Exception]) -> EventfulSource:
-    active = experiment(ExperimentState.ACTIVE)
-    store = LocalStore.find("local-1")
-    trial = store.trials()[0].model_copy(update={"state": TrialState.RUNNING, "batches": 0, "target_batches": 4})
-    store.write_trial(trial)
-    detail = store.experiment().model_copy(update={"state": ExperimentState.ACTIVE, "progress": active.progress})
-    store.write_experiment(detail)
-    return EventfulSource(store, events)
+    source = EventfulSource(events)
+    source.write(state=ExperimentState.ACTIVE, progress=0.0)
+    source.write_trial(trial_row(1, {}, 4))
+    return source
 
 
 def typed(number: int, kind: str, data: dict[str, object]) -> rest.Event:
@@ -197,16 +189,14 @@ def test_waiting_shows_progress_and_errors_at_once() -> None:
             typed(99, "experiment", done),
         ]
     )
-    store = LocalStore.find("local-1")
     view = Seen(source)
     shown: set[str] = set()
-    with store.lock:  # held by whoever runs it
-        assert waiting.wait(source, "local-1", view, shown=shown) == 99
+    assert waiting.wait(source, 1, view, shown=shown) == 99
     assert shown == {error.traceback}
-    failed = source.experiment("local-1").model_copy(update={"state": ExperimentState.ERROR, "error": error})
+    failed = source.experiment(1).model_copy(update={"state": ExperimentState.ERROR, "error": error})
     with pytest.raises(UserCodeError) as caught:
-        waiting.raise_failure(source, "local-1", failed, shown)
-    said = "Experiment local-1 failed in cell [3], line 2: ValueError: bad (the traceback is above)"
+        waiting.raise_failure(source, 1, failed, shown)
+    said = "Experiment 1 failed in cell [3], line 2: ValueError: bad (the traceback is above)"
     assert str(caught.value) == said
     assert (caught.value.cell, caught.value.line, caught.value.traceback) == (3, 2, error.traceback)
     assert view.fractions == [0.0, 0.5, 0.5, 0.5, 0.5, 1.0]
@@ -231,15 +221,14 @@ def test_what_a_bar_held_back_is_shown_when_no_more_events_come() -> None:
         ]
     )
     view = HeldBack()
-    with LocalStore.find("local-1").lock:
-        waiting.wait(source, "local-1", view, timeout=30)
+    waiting.wait(source, 1, view, timeout=30)
     assert view.lines == ["shown at 0.5"]
 
 
 def test_an_error_of_the_reading_thread_is_raised_where_it_is_waited() -> None:
     source = active_source([MasterUnreachableError("gone")])
-    with LocalStore.find("local-1").lock, pytest.raises(MasterUnreachableError, match="gone"):
-        waiting.wait(source, "local-1", Seen())
+    with pytest.raises(MasterUnreachableError, match="gone"):
+        waiting.wait(source, 1, Seen())
 
 
 def test_ctrl_c_leaves_the_experiment_running_and_says_so() -> None:
@@ -250,23 +239,22 @@ def test_ctrl_c_leaves_the_experiment_running_and_says_so() -> None:
 
     source = active_source([typed(5, "metrics", {"kind": "training", "batch": 2, "metrics": {}})])
     view = Interrupted()
-    with LocalStore.find("local-1").lock:
-        with pytest.raises(KeyboardInterrupt):
-            waiting.wait(source, "local-1", view)
-        assert source.experiment("local-1").state is ExperimentState.ACTIVE
+    with pytest.raises(KeyboardInterrupt):
+        waiting.wait(source, 1, view)
+    assert source.experiment(1).state is ExperimentState.ACTIVE
     assert "goes on running" in view.lines[0]
 
 
 def test_feed_gives_up_in_time_and_leaves_no_thread() -> None:
-    write_experiment()
-    store = LocalStore.find("local-1")
-    with store.lock, EventFeed(LocalSource(store), "local-1") as feed, pytest.raises(TimeoutError):
+    source = source_of(make_experiment())
+    source.write(state=ExperimentState.ACTIVE)
+    with EventFeed(source, 1) as feed, pytest.raises(TimeoutError):
         feed.next(0.01)
 
 
 def test_progress_of_a_search_counts_all_trials() -> None:
     progress = ExperimentProgress(experiment(ExperimentState.ACTIVE, trials=4))
-    trial = LocalStore.find("local-1").trials()[0]
+    trial = make_experiment().trials[0].detail()
     progress.update_trials(
         [trial, trial.model_copy(update={"id": 2, "state": TrialState.RUNNING, "batches": 1, "target_batches": 2})]
     )

@@ -1,14 +1,11 @@
-"""Experiments, trials and checkpoints over a local experiment on disk."""
+"""Experiments, trials and checkpoints, by what their source tells."""
 
-from contextlib import closing
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
-from local_experiments import write_experiment
+from made_experiments import make_experiment, source_of
 
-from det_native.client.handles import Experiment
-from det_native.client.local_source import LocalSource
 from det_native.client.logs import Logs
 from det_native.client.selection import top_checkpoints
 from det_native.display.html import experiment_html
@@ -18,13 +15,9 @@ from det_native.errors import (
     CheckpointError,
     CheckpointNotFoundError,
     ExperimentFailedError,
-    NotFoundError,
     StorageError,
-    UnsupportedFeatureError,
     UserCodeError,
 )
-from det_native.local.log import LogWriter
-from det_native.local.store import LocalStore
 from det_native.schema import rest
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.states import CheckpointState, ExperimentState, TrialState
@@ -59,8 +52,8 @@ def checkpoint(uuid: str, trial: int, batch: int, **metrics: float | str) -> res
 
 
 def test_facts_of_an_experiment() -> None:
-    experiment = write_experiment(name="digits", trials=3)
-    assert experiment.id == "local-1"
+    experiment = make_experiment(name="digits", trials=3)
+    assert experiment.id == 1
     assert experiment.state is ExperimentState.COMPLETED
     assert experiment.name == "digits"
     assert [trial.id for trial in experiment.trials] == [1, 2, 3]
@@ -68,11 +61,11 @@ def test_facts_of_an_experiment() -> None:
     assert experiment.best_trial.hparams == {"lr": pytest.approx(0.3)}
     assert experiment.best_trial.state is TrialState.COMPLETED
     assert experiment.wait() is experiment
-    assert repr(experiment) == "Experiment('local-1')"
+    assert repr(experiment) == "Experiment(1)"
 
 
 def test_metrics_are_dictionaries_with_their_batch() -> None:
-    experiment = write_experiment(trials=2)
+    experiment = make_experiment(trials=2)
     trial = experiment.trials[1]
     assert trial.metrics("training")[:2] == [{"batch": 1, "loss": 2.0}, {"batch": 2, "loss": 1.0}]
     assert trial.metrics("validation") == [{"batch": 4, "val_loss": 0.5}]
@@ -80,8 +73,8 @@ def test_metrics_are_dictionaries_with_their_batch() -> None:
         {"trial": 1, "batch": 4, "val_loss": 1.0},
         {"trial": 2, "batch": 4, "val_loss": 0.5},
     ]
-    LocalStore.find("local-1").write_samples(2, [rest.SystemSample(time=5.5, rank=1, metrics={"cpu_percent": 50.0})])
-    LocalStore.find("local-1").write_rows(2, "logged", [rest.MetricRow(batch=3, metrics={"f1": "NaN"})])
+    source_of(experiment).write_samples(2, [rest.SystemSample(time=5.5, rank=1, metrics={"cpu_percent": 50.0})])
+    source_of(experiment).write_rows(2, "logged", [rest.MetricRow(batch=3, metrics={"f1": "NaN"})])
     [logged] = trial.metrics("logged")
     assert (logged["batch"], str(logged["f1"])) == (3, "nan")
     assert trial.metrics("system") == [{"time": 5.5, "rank": 1, "cpu_percent": 50.0}]
@@ -91,13 +84,13 @@ def test_metrics_are_dictionaries_with_their_batch() -> None:
 
 
 def test_history_is_of_the_best_trial() -> None:
-    assert write_experiment(trials=2).history == {"loss": [0.5], "val_loss": [0.5]}
+    assert make_experiment(trials=2).history == {"loss": [0.5], "val_loss": [0.5]}
 
 
 def test_failure_is_raised_with_the_traceback() -> None:
     error = rest.UserErrorInfo(type="ValueError", message="bad", traceback="cell [3], line 2\nValueError: bad", cell=3)
-    experiment = write_experiment(error=error)
-    with pytest.raises(UserCodeError, match=r"Experiment local-1 failed.\ncell \[3\], line 2") as caught:
+    experiment = make_experiment(error=error)
+    with pytest.raises(UserCodeError, match=r"Experiment 1 failed.\ncell \[3\], line 2") as caught:
         experiment.wait()
     assert (caught.value.cell, caught.value.traceback) == (3, error.traceback)
     with pytest.raises(ExperimentFailedError):
@@ -107,13 +100,13 @@ def test_failure_is_raised_with_the_traceback() -> None:
 def test_a_worker_that_died_is_no_error_of_the_users_code() -> None:
     error = rest.UserErrorInfo(type="WorkerDied", message="It ended: exit code 3.", traceback="")
     with pytest.raises(ExperimentFailedError, match=r"failed\.\nWorkerDied: It ended: exit code 3\.") as caught:
-        write_experiment(error=error).wait()
+        make_experiment(error=error).wait()
     assert not isinstance(caught.value, UserCodeError)
 
 
 def test_best_checkpoints_one_for_each_trial() -> None:
-    experiment = write_experiment(trials=2)
-    store = LocalStore.find("local-1")
+    experiment = make_experiment(trials=2)
+    store = source_of(experiment)
     store.write_checkpoints(1, [checkpoint("a", 1, 2, val_loss=0.1, acc=0.2), checkpoint("b", 1, 4, val_loss=0.3)])
     store.write_checkpoints(2, [checkpoint("c", 2, 4, val_loss=0.2, acc=0.9), checkpoint("d", 2, 5)])
     assert [each.uuid for each in experiment.checkpoints] == ["a", "b", "c", "d"]
@@ -129,8 +122,8 @@ def test_best_checkpoints_one_for_each_trial() -> None:
 
 
 def test_of_equal_trials_all_call_the_same_one_best() -> None:
-    experiment = write_experiment(trials=3)
-    store = LocalStore.find("local-1")
+    experiment = make_experiment(trials=3)
+    store = source_of(experiment)
     for number, batches in ((1, (10, 20)), (2, (10, 90)), (3, (50, 99))):
         store.write_checkpoints(
             number, [checkpoint(f"{number}-{batch}", number, batch, val_loss=0.25) for batch in batches]
@@ -146,17 +139,17 @@ def test_of_equal_trials_all_call_the_same_one_best() -> None:
 
 
 def test_one_checkpoint_by_its_uuid_or_the_beginning_of_it() -> None:
-    experiment = write_experiment(trials=2)
-    store = LocalStore.find("local-1")
+    experiment = make_experiment(trials=2)
+    store = source_of(experiment)
     deleted = checkpoint("dead0000", 1, 1).model_copy(update={"state": CheckpointState.DELETED})
     store.write_checkpoints(1, [checkpoint("aabb", 1, 2), checkpoint("aacc", 1, 4), deleted])
     store.write_checkpoints(2, [checkpoint("aa", 2, 4)])
     assert experiment.checkpoint("aabb").batch == 2
     assert experiment.checkpoint("aac").uuid == "aacc"
     assert experiment.checkpoint("aa").trial_id == 2
-    with pytest.raises(ArgumentError, match=r"Experiment local-1 has several .* begin with 'a': aabb, aacc, aa\."):
+    with pytest.raises(ArgumentError, match=r"Experiment 1 has several .* begin with 'a': aabb, aacc, aa\."):
         experiment.checkpoint("a")
-    with pytest.raises(CheckpointNotFoundError, match="dead0000 of experiment local-1 was deleted"):
+    with pytest.raises(CheckpointNotFoundError, match="dead0000 of experiment 1 was deleted"):
         experiment.checkpoint("dead")
     with pytest.raises(CheckpointNotFoundError, match=r"has no checkpoint 'x'; experiment\.checkpoints lists"):
         experiment.checkpoint("x")
@@ -164,15 +157,9 @@ def test_one_checkpoint_by_its_uuid_or_the_beginning_of_it() -> None:
         experiment.checkpoint(None)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("asked", ["pause", "resume", "activate"])
-def test_a_local_run_cannot_be_paused(asked: str) -> None:
-    with pytest.raises(UnsupportedFeatureError, match=r"local-1 is a local run, which cannot be .*without local=True"):
-        getattr(write_experiment(), asked)()
-
-
 def test_without_any_checkpoint_the_error_says_so() -> None:
     with pytest.raises(CheckpointNotFoundError, match="has no checkpoint; it is Completed"):
-        write_experiment().top_checkpoint()
+        make_experiment().top_checkpoint()
 
 
 def test_unvalidated_checkpoints_count_only_where_there_are_no_others() -> None:
@@ -196,34 +183,15 @@ def test_logs_read_as_text() -> None:
     assert [line.id for line in logs] == [0, 1, 2, 3]
 
 
-def test_the_logs_of_a_local_run_are_what_its_trials_printed() -> None:
-    experiment = write_experiment(trials=2)
-    assert "it has printed nothing" in str(experiment.logs())
-    for trial in experiment.trials:
-        folder = LocalStore.find(str(experiment.id)).trial_folder(trial.id)
-        with closing(LogWriter(folder, trial.id, "run")) as log:
-            log.write(f"begin {trial.id}", "stdout")
-            log.write("warning", "stderr", rank=trial.id)
-    assert str(experiment.trials[1].logs()) == "begin 2\n[rank 2] warning"
-    assert str(experiment.logs()).splitlines() == [
-        "[trial 1] begin 1",
-        "[trial 1, rank 1] warning",
-        "[trial 2] begin 2",
-        "[trial 2, rank 2] warning",
-    ]
-    assert repr(experiment.logs()) == str(experiment.logs())
-    assert repr(Logs([])) == "(no log lines)"
-
-
 @pytest.mark.parametrize("limit", [0, "two", None])
 def test_a_limit_is_a_number(limit: object) -> None:
     with pytest.raises(ArgumentError, match="limit must be a number, at least 1"):
-        write_experiment().top_n_checkpoints(limit)  # type: ignore[arg-type]
+        make_experiment().top_n_checkpoints(limit)  # type: ignore[arg-type]
 
 
 def test_a_download_that_cannot_be_written_says_what_to_do(tmp_path: Path) -> None:
-    experiment = write_experiment()
-    LocalStore.find("local-1").write_checkpoints(1, [checkpoint("a", 1, 2, val_loss=0.1)])
+    experiment = make_experiment()
+    source_of(experiment).write_checkpoints(1, [checkpoint("a", 1, 2, val_loss=0.1)])
     found = experiment.top_checkpoint()
     file = tmp_path / "model.h5"
     file.write_text("mine")
@@ -241,50 +209,22 @@ def test_a_download_that_cannot_be_written_says_what_to_do(tmp_path: Path) -> No
         found.download(tmp_path)
 
 
-def test_a_run_whose_process_died_is_stopped_and_says_why() -> None:
-    write_experiment()
-    store = LocalStore.find("local-1")
-    active = store.experiment().model_copy(update={"state": ExperimentState.ACTIVE, "ended": None})
-    store.write_experiment(active)
-    handle = Experiment(LocalSource(store), "local-1")
-    assert handle.state is ExperimentState.CANCELED
-    error = handle.wait().detail().error
-    assert error is not None
-    assert "ended in the middle" in error.message
-
-
 def test_a_run_that_goes_on_can_be_waited_for_and_given_up() -> None:
-    write_experiment()
-    store = LocalStore.find("local-1")
-    done = store.experiment()
-    store.write_experiment(done.model_copy(update={"state": ExperimentState.ACTIVE}))
-    handle = Experiment(LocalSource(store), "local-1")
-    with store.lock:
-        assert handle.state is ExperimentState.ACTIVE
-        with pytest.raises(TimeoutError, match=r"has not ended after 0\.05 s"):
-            handle.wait(timeout=0.05)
-        store.write_experiment(done)
+    handle = make_experiment()
+    source_of(handle).write(state=ExperimentState.ACTIVE)
+    assert handle.state is ExperimentState.ACTIVE
+    with pytest.raises(TimeoutError, match=r"has not ended after 0\.05 s"):
+        handle.wait(timeout=0.05)
+    source_of(handle).write(state=ExperimentState.COMPLETED)
     assert handle.wait(timeout=30).state is ExperimentState.COMPLETED
 
 
 def test_an_interrupt_of_the_first_request_ends_the_waiting_with_words(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_experiment()
-    source = LocalSource(LocalStore.find("local-1"))
-    monkeypatch.setattr(source, "experiment", Mock(side_effect=KeyboardInterrupt))
+    experiment = make_experiment()
+    monkeypatch.setattr(experiment.source, "experiment", Mock(side_effect=KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt) as caught:
-        Experiment(source, "local-1").wait()
+        experiment.wait()
     assert caught.value.__suppress_context__
     assert "goes on running" in capsys.readouterr().out
-
-
-def test_unknown_local_experiment() -> None:
-    with pytest.raises(NotFoundError, match="'local-99'"):
-        LocalStore.find("local-99")
-    with pytest.raises(NotFoundError):
-        LocalStore.find("local-../x")
-
-
-def test_numbers_of_local_experiments_rise() -> None:
-    assert [LocalStore.create().id for _ in range(3)] == ["local-1", "local-2", "local-3"]

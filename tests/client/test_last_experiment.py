@@ -12,6 +12,8 @@ from det_native.errors import ArgumentError
 from det_native.imports import load_optimizers
 from det_native.schema.states import ExperimentState
 
+pytestmark = pytest.mark.usefixtures("recorded")
+
 torch = pytest.importorskip("torch")
 load_optimizers()  # else the first optimizer leaves a folder and an environment variable
 

@@ -1,4 +1,4 @@
-"""The life of an experiment from Python and from the shell: one master without processes, and runs of this machine."""
+"""The life of an experiment from Python and from the shell: one master without processes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from local_experiments import write_experiment
 from master_parts import Master, Worker, running_master
 
 from det_native.client.command import cli
@@ -22,10 +21,7 @@ from det_native.errors import (
     ConfigurationError,
     NotFoundError,
     RequestError,
-    UnsupportedFeatureError,
 )
-from det_native.local.store import LocalStore
-from det_native.schema import rest
 from det_native.schema.states import ExperimentState
 
 pytestmark = pytest.mark.slow  # a whole master
@@ -233,16 +229,8 @@ def test_the_trial_that_is_continued_is_named_by_its_number(master: Master, det:
     with pytest.raises(ArgumentError, match="named by its number inside the experiment"):
         two_trials.continue_(batches=5, trial="2")  # type: ignore[arg-type]
     assert f"has no trial {other.id}.1" in det("continue", number, "--batches", 5, "--trial", f"{other.id}.1", code=1)
-    assert "has no trial local-1/1" in det("continue", number, "--batches", 5, "--trial", "local-1/1", code=1)
+    assert "numbers of the one series now" in det("continue", number, "--batches", 5, "--trial", "local-1/1", code=2)
     assert "write 7.2 for the second trial" in det("continue", number, "--batches", 5, "--trial", "x", code=2)
-
-
-def test_the_shell_names_the_trial_of_a_local_run(det: Det) -> None:
-    write_experiment(trials=2)
-    for trial in ("local-1/2", "local-1.2", "2"):
-        done = CliRunner().invoke(cli, ["experiment", "continue", "local-1", "--batches", "5", "--trial", trial])
-        assert isinstance(done.exception, UnsupportedFeatureError)
-        assert "cannot be continued" in str(done.exception)
 
 
 def test_the_same_from_the_shell(master: Master, det: Det) -> None:
@@ -273,76 +261,3 @@ def test_the_same_from_the_shell(master: Master, det: Det) -> None:
     assert [one["experiment_id"] for one in gone] == sorted([number, longer, made["id"]], reverse=True)
     assert "was deleted on" in det("rename", number, "x", code=1)
     assert "There is no experiment 9999" in det("delete", 9999, "--yes", code=1)
-
-
-def test_a_local_run_is_described_archived_and_deleted() -> None:
-    experiment = write_experiment(trials=2)
-    store = LocalStore.find("local-1")
-    experiment.rename("at home")
-    experiment.add_labels("tried")
-    experiment.set_notes("seen")
-    experiment.archive()
-    store.write_experiment(store._kept_experiment().model_copy(update={"name": "what the run itself writes"}))
-    assert (experiment.name, experiment.labels, experiment.notes) == ("at home", ["tried"], "seen")
-    assert experiment.archived
-    with pytest.raises(UnsupportedFeatureError, match=r'det\.attach\(\'local-1\'\)\.move\("cluster"\)'):
-        experiment.fork({"lr": 1.0})
-    with pytest.raises(UnsupportedFeatureError, match="cannot be continued"):
-        experiment.continue_(epochs=1)
-    with pytest.raises(UnsupportedFeatureError, match="could not be kept"):
-        experiment.move("cluster")
-    with pytest.raises(ArgumentError, match='moved to the "cluster"'):
-        experiment.move("moon")
-    experiment.delete(yes=True)
-    assert not store.folder.exists()
-    with pytest.raises(NotFoundError, match="was deleted"):
-        experiment.name  # noqa: B018 (the access is the test)
-
-
-def test_a_local_run_that_goes_on_is_not_deleted() -> None:
-    experiment = write_experiment()
-    store = LocalStore.find("local-1")
-    detail: Any = store._kept_experiment()
-    store.write_experiment(detail.model_copy(update={"state": ExperimentState.ACTIVE, "ended": None}))
-    with store.lock.acquire():
-        with pytest.raises(RequestError, match="goes on and cannot be deleted"):
-            experiment.delete(yes=True)
-        with pytest.raises(RequestError, match="goes on and cannot be archived"):
-            experiment.archive()
-    assert store.folder.exists()
-
-
-def test_blobs_that_another_local_run_needs_stay() -> None:
-    first, second = write_experiment(), write_experiment()
-    from det_native.storage.blobs import BlobStore
-
-    root = LocalStore.find("local-1").folder.parent
-    blobs = BlobStore(str(root / "blobs"))
-    import hashlib
-
-    hashes = []
-    for content in (b"both" * 50, b"first" * 50):
-        hashes.append(hashlib.sha256(content).hexdigest())
-        blobs.put(hashes[-1], content)
-    for number, named in ((1, hashes), (2, hashes[:1])):
-        media = [
-            rest.Medium(
-                id=place,
-                trial_id=1,
-                batch=1,
-                kind="text",
-                name=f"n{place}",
-                number=0,
-                sha256=sha256,
-                size=9,
-                format="text/plain",
-                caption="",
-                created="2026-01-01T00:00:00Z",
-            )
-            for place, sha256 in enumerate(named, 1)
-        ]
-        LocalStore.find(f"local-{number}").write_media(1, media)
-    first.delete(yes=True)
-    assert (hashes[0] in blobs, hashes[1] in blobs) == (True, False)
-    second.delete(yes=True)
-    assert hashes[0] not in blobs

@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 import click
 import pytest
 from click.testing import CliRunner, Result
-from local_experiments import write_experiment
+from master_parts import Master
+from put_experiments import put_experiment
 
 from det_native.client import command, page_link
 from det_native.client.command import cli
@@ -33,32 +34,17 @@ def run(*words: str) -> Result:
     return CliRunner().invoke(cli, ["open", *words], catch_exceptions=False)
 
 
-def test_the_address_is_that_of_the_server_which_runs(runtime: Path) -> None:
-    write_experiment()
+@pytest.mark.slow
+def test_the_address_is_that_of_the_server_which_runs(runtime: Path, named_master: Master) -> None:
+    number = put_experiment(named_master)
     server = {"url": "http://localhost:8899/base/", "token": "a b", "pid": os.getpid(), "root_dir": "/"}
     (runtime / "jpserver-1.json").write_text(json.dumps(server))
-    printed = run("local-1", "--print")
+    printed = run(str(number), "--print")
     assert (printed.exit_code, printed.output) == (
         0,
-        "http://localhost:8899/base/lab?det-experiment=local-1&token=a%20b\n",
+        f"http://localhost:8899/base/lab?det-experiment={number}&token=a%20b\n",
     )
     assert run("--print").output == "http://localhost:8899/base/lab?token=a%20b\n"
-
-
-def test_without_a_server_it_says_how_to_start_it(runtime: Path) -> None:
-    write_experiment()
-    printed = run("local-1")
-    assert printed.exit_code == 1
-    assert "`jupyter lab` starts one" in printed.stderr
-    assert "http://localhost:8888/lab?det-experiment=local-1" in printed.stderr
-    assert not list(runtime.iterdir())
-
-
-def test_the_masters_page_has_no_runs_of_this_machines_own(runtime: Path) -> None:
-    write_experiment()
-    printed = run("local-1", "--page")
-    assert printed.exit_code == 1
-    assert "are not on the master's page: `det open local-1` uses JupyterLab" in printed.stderr
 
 
 class Answering:

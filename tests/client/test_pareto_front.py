@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from local_experiments import write_experiment
+from made_experiments import make_experiment, source_of
 
-import det_native as det
+from det_native.client.handles import Experiment
 from det_native.client.pareto import front
 from det_native.display.text import experiment_facts
-from det_native.local.store import LocalStore
 from det_native.schema import rest
 
 
@@ -33,12 +32,12 @@ def test_what_is_better_is_told_for_each_metric() -> None:
 
 
 def test_a_handle_has_them_by_the_last_validation() -> None:
-    experiment = write_experiment(metric="loss")
-    store = LocalStore.find(str(experiment.id))
+    experiment = make_experiment(metric="loss")
+    store = source_of(experiment)
     [first] = store.trials()
     metrics = [{"name": "loss"}, {"name": "speed", "smaller_is_better": False}]
     config = {"searcher": {"name": "optuna", "metrics": metrics}}
-    store.write_experiment(experiment.detail().model_copy(update={"config": config}))
+    store.write(config=config)
     rows = {1: [(9, 9), (0.5, 2.0)], 2: [(0.4, 1.0)], 3: [(0.6, 1.0)], 4: []}
     for number, validations in rows.items():
         known = {"id": number, "best_validation": validations[-1][0] if validations else None}
@@ -51,7 +50,7 @@ def test_a_handle_has_them_by_the_last_validation() -> None:
                 for batch, (loss, speed) in enumerate(validations, 1)
             ],
         )
-    experiment = det.attach(experiment.id)  # a handle keeps what has ended
+    experiment = Experiment(store, experiment.id)  # a handle keeps what has ended
     assert [trial.id for trial in experiment.best_trials] == [1, 2]
     assert experiment_facts(experiment.detail())["compared by"].startswith("loss and speed")
     assert {axis.get_title() for axis in experiment.plot("search").axes} >= {"speed"}

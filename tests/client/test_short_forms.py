@@ -4,15 +4,12 @@ from typing import Any
 
 import pytest
 from IPython.lib.pretty import pretty
-from local_experiments import write_experiment
+from made_experiments import make_experiment, source_of, trial_row
 
 from det_native.client.checkpoint import Checkpoint
 from det_native.client.listing import ENDS, Listing
-from det_native.client.local_source import LocalSource
 from det_native.client.short_forms import checkpoint_short, trial_short
-from det_native.client.source import Source
 from det_native.client.trial import Trial
-from det_native.local.store import LocalStore, trial_row
 from det_native.schema import rest
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.states import CheckpointState, TrialState
@@ -68,7 +65,7 @@ def test_a_checkpoint_says_trial_batch_and_metric(metrics: dict[str, Any], metri
 
 
 def test_a_trial_says_state_batches_and_best_value() -> None:
-    trial = trial_row(LocalStore.create(), 13, {}, 7, 44)
+    trial = trial_row(13, {}, 44)
     assert trial_short(trial, "val_loss") == "Trial(1.13: running when asked, 0/44 batches)"
     ended = trial.model_copy(update={"state": TrialState.COMPLETED, "batches": 44, "best_validation": 0.43111})
     assert trial_short(ended, "val_loss") == "Trial(1.13: completed, 44/44 batches, best val_loss 0.4311)"
@@ -76,30 +73,22 @@ def test_a_trial_says_state_batches_and_best_value() -> None:
     assert trial_short(ended, "val\n<b>loss") == "Trial(1.13: completed, 44/44 batches, best val<b>loss 0.4311)"
 
 
-class Nobody:
-    """A source that only knows how its experiments are called."""
-
-    def shown_id(self, experiment_id: int) -> int:
-        return experiment_id
-
-
 def test_handles_show_it_without_asking_anybody() -> None:
-    nobody: Source = Nobody()  # type: ignore[assignment]
-    trial = trial_row(LocalStore.create(), 2, {}, 7, 4)
+    nobody: Any = None
+    trial = trial_row(2, {}, 4)
     assert repr(Trial(nobody, trial)) == "Trial(1.2: running when asked, 0/4 batches)"
     assert repr(Checkpoint(nobody, checkpoint(metrics={"a": 1.0}))).endswith("batch 44, a 1)")
 
 
 def test_handles_of_an_experiment_know_its_metric() -> None:
-    experiment = write_experiment(trials=2)
+    experiment = make_experiment(trials=2)
     metrics = {"acc": 0.1, "val_loss": 0.25}
-    LocalStore.find("local-1").write_checkpoints(2, [checkpoint(trial=2, batch=4, metrics=metrics)])
+    source_of(experiment).write_checkpoints(2, [checkpoint(trial=2, batch=4, metrics=metrics)])
     by_loss = "Checkpoint(488993b6: trial 2, batch 4, val_loss 0.25)"
     assert repr(experiment.trials) == (
-        "[Trial(local-1/1: completed, 4/4 batches, best val_loss 1), "
-        "Trial(local-1/2: completed, 4/4 batches, best val_loss 0.5)]"
+        "[Trial(1.1: completed, 4/4 batches, best val_loss 1), Trial(1.2: completed, 4/4 batches, best val_loss 0.5)]"
     )
-    assert repr(experiment.best_trial) == "Trial(local-1/2: completed, 4/4 batches, best val_loss 0.5)"
+    assert repr(experiment.best_trial) == "Trial(1.2: completed, 4/4 batches, best val_loss 0.5)"
     for found in (experiment, experiment.trials[1]):
         assert repr(found.checkpoints) == f"[{by_loss}]"
         assert repr(found.top_checkpoint()) == by_loss
@@ -108,16 +97,14 @@ def test_handles_of_an_experiment_know_its_metric() -> None:
 
 
 def test_the_metric_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    write_experiment(trials=3)
+    source = source_of(make_experiment(trials=3))
     asked: list[object] = []
-    original = LocalSource.experiment
 
-    def experiment_of(source: LocalSource, number: int | str) -> rest.ExperimentDetail:
+    def experiment_of(number: int) -> rest.ExperimentDetail:
         asked.append(number)
-        return original(source, number)
+        return source.detail
 
-    monkeypatch.setattr(LocalSource, "experiment", experiment_of)
-    source = LocalSource(LocalStore.find("local-1"))
+    monkeypatch.setattr(source, "experiment", experiment_of)
     trial = Trial(source, source.trial(2))
     assert "best validation 0.5" in repr(trial)
     assert [trial.metric, trial.metric] == ["val_loss", "val_loss"]

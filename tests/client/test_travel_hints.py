@@ -22,8 +22,9 @@ def missing(path: str, kind: str = "FileNotFoundError") -> rest.UserErrorInfo:
     return rest.UserErrorInfo(type=kind, message=message, traceback=f"  cell [3], line 2\n{kind}: {message}", cell=3)
 
 
-def source_of(*sent: str, url: str = "http://127.0.0.1:8080") -> Any:
-    source = Mock(spec=Source, url=url)
+def source_of(*sent: str, in_kernel: bool = False) -> Any:
+    source = Mock(spec=Source)
+    source.experiment.return_value = Mock(in_kernel=in_kernel)
     source.bundle.return_value = Mock(files=[Mock(path=path) for path in sent])
     return source
 
@@ -48,7 +49,7 @@ def test_nothing_is_said_of_other_files_and_errors(folder: Path) -> None:
     assert travel_hint(source_of(), 1, missing("data/none.csv")) == ""
     assert travel_hint(source_of(), 1, missing(str(folder / "data" / "a.csv"))) == ""
     assert travel_hint(source_of(), 1, missing("data/a.csv", "OSError")) == ""
-    assert travel_hint(source_of(url=""), "local-1", missing("data/a.csv")) == ""
+    assert travel_hint(source_of(in_kernel=True), 1, missing("data/a.csv")) == ""
     unknown = source_of()
     unknown.bundle.side_effect = NotFoundError("no such bundle")
     assert travel_hint(unknown, 1, missing("data/a.csv")) == ""

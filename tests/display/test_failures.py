@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 
-from local_experiments import write_experiment
+from made_experiments import make_experiment, source_of
 
 from det_native.client.handles import Experiment
 from det_native.display.failures import MAX_FAILURES, Failure, failures_of, headlines
 from det_native.display.fallback import last_state
-from det_native.local.store import LocalStore
 from det_native.schema.rest import UserErrorInfo
 from det_native.schema.states import ExperimentState, TrialState
 
@@ -22,20 +21,20 @@ def failure(message: str, **place: object) -> UserErrorInfo:
 
 def search(*errors: UserErrorInfo | None) -> Experiment:
     """Write a search that goes on without the trials that have an error."""
-    experiment = write_experiment(name="search", trials=len(errors))
-    store = LocalStore.find(str(experiment.id))
+    experiment = make_experiment(name="search", trials=len(errors))
+    store = source_of(experiment)
     for trial, error in zip(store.trials(), errors, strict=True):
         if error is not None:
             store.write_trial(trial.model_copy(update={"state": TrialState.ERROR, "error": error}))
     failed = sum(error is not None for error in errors)
-    store.write_experiment(store.experiment().model_copy(update={"failed_trials": failed}))
+    store.write(failed_trials=failed)
     return experiment
 
 
 def test_a_trial_that_diverged_is_one_line_and_a_warning_no_failure() -> None:
     error = UserErrorInfo(type="DivergedError", message="The loss became NaN. Be slower.", traceback="", batch=7)
     experiment = search(None, error, error.model_copy(update={"batch": 9}))
-    store = LocalStore.find(str(experiment.id))
+    store = source_of(experiment)
     store.write_trial(store.trials()[0].model_copy(update={"warning": "The loss became NaN at batch 4."}))
     text = experiment._repr_mimebundle_()["text/plain"]
     first = "Trial 2 failed at batch 7; so did trial 3: DivergedError: The loss became NaN. Be slower."
@@ -62,7 +61,7 @@ def test_a_search_says_which_trials_failed_where_and_why() -> None:
 
 def test_trials_that_refused_their_hyperparameters_have_not_failed() -> None:
     experiment = search(None, failure("too big", type="InvalidHP"))
-    store = LocalStore.find(str(experiment.id))
+    store = source_of(experiment)
     refused = store.trials()[1].model_copy(update={"state": TrialState.CANCELED})
     assert failures_of([store.trials()[0], refused]) == []
     ended = store.experiment().model_copy(update={"state": ExperimentState.ERROR, "error": refused.error})
@@ -79,14 +78,14 @@ def test_long_messages_and_many_failures_are_cut() -> None:
 
 
 def test_what_was_tried_again_with_success_is_no_failure() -> None:
-    done = LocalStore.find(str(search(failure("bad")).id)).trials()[0].model_copy(update={"restarts": 1})
+    done = source_of(search(failure("bad"))).trials()[0].model_copy(update={"restarts": 1})
     assert not failures_of([done.model_copy(update={"state": TrialState.COMPLETED})])
     (again,) = failures_of([done.model_copy(update={"state": TrialState.RUNNING})])
     assert "; it is tried again: ValueError: bad" in again.headline
 
 
 def test_why_an_experiment_failed_is_said_once() -> None:
-    store = LocalStore.find(str(search(failure("bad")).id))
+    store = source_of(search(failure("bad")))
     trials, detail = store.trials(), store.experiment()
     assert len(failures_of(trials, detail.model_copy(update={"error": failure("bad")}))) == 1
     away = detail.model_copy(update={"error": failure("away"), "state": ExperimentState.ERROR})
@@ -94,14 +93,14 @@ def test_why_an_experiment_failed_is_said_once() -> None:
 
 
 def test_what_was_stopped_with_its_kernel_has_not_failed() -> None:
-    detail = LocalStore.find(str(search(failure("bad")).id)).experiment()
+    detail = search(failure("bad")).detail()
     reason = UserErrorInfo(type="Stopped", message="its kernel was restarted.", traceback="")
     stopped = detail.model_copy(update={"error": reason, "state": ExperimentState.CANCELED})
     assert failures_of([], stopped) == [Failure("Stopped: its kernel was restarted.", "")]
 
 
 def test_the_best_trial_of_a_search_is_marked() -> None:
-    bundle = write_experiment(trials=3)._repr_mimebundle_()
+    bundle = make_experiment(trials=3)._repr_mimebundle_()
     assert "trial 3 (best): Completed" in bundle["text/plain"]
     (bold,) = (row for row in bundle["text/html"].split("<tr>") if "font-weight:bold" in row)
     assert ">3 (best)<" in bold

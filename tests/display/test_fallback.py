@@ -8,17 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from local_experiments import write_experiment
+from made_experiments import make_experiment, source_of
 
 from det_native.client.handles import Experiment
-from det_native.display.curves import Curves
-from det_native.display.fallback import last_state
-from det_native.display.figure import CurvesFigure, draw
-from det_native.local.curves import BUCKETS
-from det_native.local.store import LocalStore
+from det_native.display.fallback import last_state, reduced_curves
 from det_native.schema import rest
 from det_native.schema.rest import UserErrorInfo
-from det_native.schema.states import ExperimentState, TrialState
+from det_native.schema.states import ExperimentState, MetricKind, TrialState
 
 PNG = b"\x89PNG\r\n\x1a\n"
 AS_OF = re.compile(r"as of \d{4}-\d\d-\d\d \d\d:\d\d")
@@ -27,25 +23,23 @@ AS_OF = re.compile(r"as of \d{4}-\d\d-\d\d \d\d:\d\d")
 @contextmanager
 def going_on(experiment: Experiment, **changes: object) -> Iterator[Experiment]:
     """Have an experiment and its trials be such that they go on."""
-    store = LocalStore.find(str(experiment.id))
-    with store.lock:
-        active = {"state": ExperimentState.ACTIVE, "progress": 0.25, "ended": None, **changes}
-        store.write_experiment(store.experiment().model_copy(update=active))
-        for trial in store.trials():
-            store.write_trial(trial.model_copy(update={"state": TrialState.RUNNING, "batches": 1}))
-        yield experiment
+    store = source_of(experiment)
+    store.write(**{"state": ExperimentState.ACTIVE, "progress": 0.25, "ended": None, **changes})
+    for trial in store.trials():
+        store.write_trial(trial.model_copy(update={"state": TrialState.RUNNING, "batches": 1}))
+    yield experiment
 
 
 def test_what_has_ended_is_said_without_a_time() -> None:
-    bundle = last_state(write_experiment(name="digits"))
-    assert bundle["text/plain"] == "Experiment local-1: digits: completed, best val_loss 1"
+    bundle = last_state(make_experiment(name="digits"))
+    assert bundle["text/plain"] == "Experiment 1: digits: completed, best val_loss 1"
     assert base64.b64decode(bundle["image/png"]).startswith(PNG)
     assert bundle["image/png"] in bundle["text/html"]
     assert not AS_OF.search(bundle["text/html"])
 
 
 def test_what_goes_on_is_said_with_the_time() -> None:
-    with going_on(write_experiment(name="digits"), seconds_left=75.0) as experiment:
+    with going_on(make_experiment(name="digits"), seconds_left=75.0) as experiment:
         trial = experiment.trials[0]
         for handle, words in ((experiment, "running, 25% done, about 1 min left"), (trial, "running, 1/4 batches")):
             bundle = last_state(handle)
@@ -56,29 +50,29 @@ def test_what_goes_on_is_said_with_the_time() -> None:
 
 
 def test_a_search_is_one_line_with_a_picture_of_all_trials() -> None:
-    bundle = last_state(write_experiment(name="search", trials=3))
+    bundle = last_state(make_experiment(name="search", trials=3))
     assert "3 trials" in bundle["text/plain"]
     assert len(bundle["text/plain"].splitlines()) == 1
     assert base64.b64decode(bundle["image/png"]).startswith(PNG)
 
 
 def test_the_first_line_is_there_without_waiting_for_a_picture() -> None:
-    with going_on(write_experiment()) as experiment:
+    with going_on(make_experiment()) as experiment:
         bundle = last_state(experiment, picture=False)
     assert set(bundle) == {"text/plain", "text/html"}
     assert "<img" not in bundle["text/html"]
 
 
 def test_without_metrics_there_is_a_line_and_no_picture() -> None:
-    experiment = write_experiment(rows=0, metric="nothing")
-    LocalStore.find(str(experiment.id)).write_rows(1, "validation", [])
+    experiment = make_experiment(rows=0, metric="nothing")
+    source_of(experiment).write_rows(1, "validation", [])
     assert set(last_state(experiment)) == {"text/plain", "text/html"}
 
 
 @pytest.mark.parametrize("name", ["<script>alert(1)</script>", "<img src=x onerror=alert(2)>", "a\nb"])
 def test_a_failure_names_cell_and_message_as_text(name: str) -> None:
     error = UserErrorInfo(type="ValueError", message=f"{name}\nmore", traceback=f"Traceback\n{name}", cell=3)
-    experiment = write_experiment(name=name, error=error)
+    experiment = make_experiment(name=name, error=error)
     bundle = last_state(experiment)
     assert "ValueError in cell [3]" in bundle["text/plain"]
     assert len(bundle["text/plain"].splitlines()) == 1
@@ -88,25 +82,15 @@ def test_a_failure_names_cell_and_message_as_text(name: str) -> None:
 
 
 def test_a_picture_of_many_points_is_small() -> None:
-    bundle = last_state(write_experiment(rows=6_000))
+    bundle = last_state(make_experiment(rows=6_000))
     assert len(base64.b64decode(bundle["image/png"])) < 100_000
 
 
-def test_a_peak_among_many_points_is_in_the_picture(monkeypatch: pytest.MonkeyPatch) -> None:
-    experiment = write_experiment()
-    rows = [
-        rest.MetricRow(batch=batch, metrics={"loss": 900.0 if batch == 3_777 else 1.0}) for batch in range(1, 6_001)
-    ]
-    LocalStore.find(str(experiment.id)).write_rows(1, "training", rows)
-    drawn: list[Curves] = []
-
-    def keep(curves: Curves) -> CurvesFigure:
-        drawn.append(curves)
-        return draw(curves)
-
-    monkeypatch.setattr("det_native.display.figure.draw", keep)
-    last_state(experiment)
-    (curve,) = [each for each in drawn[0].panels["loss"] if not each.validation]
-    assert len(curve.values) <= 2 * BUCKETS
-    assert max(curve.values) == 900.0
-    assert min(curve.values) == 1.0
+def test_a_peak_of_a_stretch_is_in_the_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    experiment = make_experiment()
+    low, mean, high = [1.0, 1.0], [1.0, 2.0], [1.0, 900.0]
+    facts = {"trial_id": 1, "kind": MetricKind.TRAINING, "name": "loss", "batch": [50, 150]}
+    curve = rest.MetricCurve(**facts, minimum=low, maximum=high, mean=mean)
+    monkeypatch.setattr(source_of(experiment), "curves", lambda *_: [curve])
+    [line] = reduced_curves(experiment).lines
+    assert (min(line.values), max(line.values)) == (1.0, 900.0)

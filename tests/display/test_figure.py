@@ -14,19 +14,18 @@ import matplotlib.image
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from local_experiments import write_experiment
+from made_experiments import make_experiment, source_of
 from matplotlib.colors import to_rgb
 from matplotlib.text import Text
 
 from det_native.display.curves import Curve, Curves, curves_of, panel_of, thin
 from det_native.display.figure import TRIAL_COLOURS, CurvesFigure, draw
 from det_native.errors import ArgumentError
-from det_native.local.store import LocalStore
 from det_native.schema import rest
 
 
 def test_training_and_validation_share_a_panel() -> None:
-    figure = write_experiment().plot()
+    figure = make_experiment().plot()
     assert isinstance(figure, CurvesFigure)
     (axis,) = [axis for axis in figure.axes if axis.get_visible()]
     assert axis.get_title() == "loss"
@@ -44,9 +43,9 @@ def test_not_a_number_is_a_gap_and_what_is_between_two_gaps_a_point() -> None:
     (line,) = axis.get_lines()
     assert [math.isnan(value) for value in line.get_ydata()] == [False, False, True, False, True]
     assert (line.get_marker(), line.get_markevery()) == ("o", [3])
-    experiment = write_experiment()
+    experiment = make_experiment()
     rows = [rest.MetricRow(batch=n, metrics={"norm": nan if n == 2 else 1.0, "none": nan}) for n in (1, 2, 3, 4)]
-    LocalStore.find(str(experiment.id)).write_rows(1, "training", rows)
+    source_of(experiment).write_rows(1, "training", rows)
     (line,) = [line for line in curves_of(experiment).lines if not line.validation]
     assert (line.name, line.batches) == ("norm", [1, 2, 3, 4])
     assert [math.isnan(value) for value in line.values] == [False, True, False, False]
@@ -71,7 +70,7 @@ def entries(figure: CurvesFigure) -> list[str]:
 
 @pytest.mark.parametrize("trials", [2, 3, 8])
 def test_each_trial_has_a_colour_of_its_own_and_the_best_one_stands_out(trials: int) -> None:
-    figure = write_experiment(trials=trials).plot()
+    figure = make_experiment(trials=trials).plot()
     axis = figure.axes[0]
     validation = [line for line in axis.get_lines() if line.get_label() == "validation"]
     training = [line for line in axis.get_lines() if line.get_label() == "training"]
@@ -88,7 +87,7 @@ def test_each_trial_has_a_colour_of_its_own_and_the_best_one_stands_out(trials: 
 
 
 def test_of_many_trials_only_the_best_one_has_a_colour() -> None:
-    figure = write_experiment(trials=9).plot()
+    figure = make_experiment(trials=9).plot()
     assert entries(figure) == ["trial 9 (best)", "8 other trials", "validation", "training"]
     assert len({line.get_color() for line in figure.axes[0].get_lines()}) == 2
 
@@ -114,7 +113,7 @@ def test_trials_without_validation_are_dashed() -> None:
 
 
 def test_chosen_metrics_and_an_unknown_one() -> None:
-    experiment = write_experiment(metric="accuracy")
+    experiment = make_experiment(metric="accuracy")
     for names in (["val_accuracy"], [["val_accuracy"]], [("accuracy",)]):
         assert [axis.get_title() for axis in experiment.plot(*names).axes] == ["accuracy"]
     assert [axis.get_title() for axis in experiment.trials[0].plot(["loss"], "accuracy").axes] == ["loss", "accuracy"]
@@ -126,7 +125,7 @@ def test_chosen_metrics_and_an_unknown_one() -> None:
 
 
 def test_names_are_not_read_as_mathematics() -> None:
-    figure = write_experiment(metric="_$\\broken{$_a").plot()
+    figure = make_experiment(metric="_$\\broken{$_a").plot()
     assert figure.png().startswith(b"\x89PNG")
 
 
@@ -147,7 +146,7 @@ def test_names_are_text_in_an_svg_and_take_no_more_room_than_there_is(fonts: str
         draw(Curves(name, [Curve(name, False, [1, 2], [1.0, 0.5]), Curve(f"{name}2", True, [1, 2], [1.0, 0.5])]))
         for name in HOSTILE
     ]
-    figures.append(write_experiment(trials=3, name=HOSTILE[0], metric=HOSTILE[1]).plot("search"))
+    figures.append(make_experiment(trials=3, name=HOSTILE[0], metric=HOSTILE[1]).plot("search"))
     for figure in figures:
         written = io.StringIO()
         with mpl.rc_context({"svg.fonttype": fonts}), warnings.catch_warnings():
@@ -206,7 +205,7 @@ def test_panel_of(name: str, panel: str) -> None:
 
 @pytest.mark.parametrize("trials", [1, 3])
 def test_it_can_be_read_in_a_light_and_in_a_dark_theme(trials: int) -> None:
-    figure = write_experiment(trials=trials).plot()
+    figure = make_experiment(trials=trials).plot()
     pixels = matplotlib.image.imread(io.BytesIO(figure.png()))
     assert (pixels[[0, 0, -1, -1], [0, -1, 0, -1], 3] == 0).all(), "the background is the page's"
     texts = [text for text in figure.findobj(Text) if text.get_text()]

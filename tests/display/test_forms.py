@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from local_experiments import write_experiment
+from made_experiments import make_experiment, source_of
 
 from det_native.display.html import experiment_html, trial_html
 from det_native.display.text import experiment_facts, experiment_line
@@ -40,7 +40,7 @@ def parse(html: str) -> Tags:
 
 
 def test_experiment_bundle_has_text_html_and_the_curves() -> None:
-    bundle = write_experiment(name="digits", trials=1)._repr_mimebundle_()
+    bundle = make_experiment(name="digits", trials=1)._repr_mimebundle_()
     assert set(bundle) == {"text/plain", "text/html", "image/png"}
     assert "digits" in bundle["text/plain"]
     assert "state: Completed" in bundle["text/plain"]
@@ -49,7 +49,7 @@ def test_experiment_bundle_has_text_html_and_the_curves() -> None:
 
 
 def test_search_lists_its_trials_and_says_how_many_are_left_out() -> None:
-    experiment = write_experiment(trials=15)
+    experiment = make_experiment(trials=15)
     bundle = experiment._repr_mimebundle_()
     said = bundle["text/plain"]
     assert "best val_loss 0.08333" in said.partition("trial 12: Completed")[2].partition("trial 11:")[0]
@@ -65,13 +65,13 @@ def test_search_lists_its_trials_and_says_how_many_are_left_out() -> None:
 
 def test_a_long_name_is_cut_in_its_middle_and_whole_on_hover() -> None:
     name = "digits_convolutional_with_a_long_description_lr_0.01"
-    found = parse(experiment_html(write_experiment(name=name)))
+    found = parse(experiment_html(make_experiment(name=name)))
     assert "digits_convolutional_w...ription_lr_0.01" in found.text
     assert ("title", name) in found.attributes
 
 
 def test_a_queued_experiment_says_what_it_waits_for() -> None:
-    detail = write_experiment().detail()
+    detail = make_experiment().detail()
     queued = detail.model_copy(
         update={"state": ExperimentState.ACTIVE, "started": "now", "waits_for": "2 of 4 slots: #7 has them"}
     )
@@ -80,29 +80,29 @@ def test_a_queued_experiment_says_what_it_waits_for() -> None:
 
 
 def test_trial_bundle() -> None:
-    bundle = write_experiment(trials=2).trials[1]._repr_mimebundle_()
-    assert "Trial 2 of experiment local-1" in bundle["text/plain"]
-    assert "of experiment local-1" in parse(bundle["text/html"]).text
+    bundle = make_experiment(trials=2).trials[1]._repr_mimebundle_()
+    assert "Trial 2 of experiment 1" in bundle["text/plain"]
+    assert "of experiment 1" in parse(bundle["text/html"]).text
     assert "lr=0.2" in bundle["text/plain"]
     assert "best val_loss: 0.5" in bundle["text/plain"]
     assert "4/4" in parse(bundle["text/html"]).text
 
 
 def test_without_metrics_there_is_no_picture() -> None:
-    experiment = write_experiment(rows=0, metric="nothing")
-    experiment._source._store.write_rows(1, "validation", [])  # type: ignore[attr-defined]
+    experiment = make_experiment(rows=0, metric="nothing")
+    source_of(experiment).write_rows(1, "validation", [])
     assert set(experiment._repr_mimebundle_()) == {"text/plain", "text/html"}
 
 
 def test_failure_shows_the_traceback() -> None:
     error = UserErrorInfo(type="ValueError", message="bad", traceback="Cell [3], line 2\nValueError: bad <x>", cell=3)
-    bundle = write_experiment(error=error)._repr_mimebundle_()
+    bundle = make_experiment(error=error)._repr_mimebundle_()
     assert "Cell [3], line 2" in bundle["text/plain"]
     assert "ValueError: bad <x>" in parse(bundle["text/html"]).text
 
 
 def test_tables_are_not_centred_beside_text_that_is_not() -> None:
-    html = experiment_html(write_experiment(trials=2))
+    html = experiment_html(make_experiment(trials=2))
     assert '<table style="margin:2px 0;' in html
     assert html.count('<tr style="background:none">') == 2, "no stripes, which the live view has not either"
 
@@ -114,7 +114,7 @@ names = st.text(max_size=20).map(lambda text: f"<script>alert(1)</script>{text}\
 @given(name=names, hparam=names, value=names, metric=names, message=names)
 def test_nothing_from_outside_becomes_html(name: str, hparam: str, value: str, metric: str, message: str) -> None:
     error = UserErrorInfo(type=name, message=message, traceback=message)
-    experiment = write_experiment(name=name, trials=2, hparams={hparam: value}, metric=metric, error=error)
+    experiment = make_experiment(name=name, trials=2, hparams={hparam: value}, metric=metric, error=error)
     for html in (experiment_html(experiment), trial_html(experiment.trials[0], b"png")):
         found = parse(html)
         assert found.tags <= {"div", "b", "span", "table", "thead", "tbody", "tr", "th", "td", "pre", "img"}

@@ -5,19 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from local_experiments import write_experiment
+from made_experiments import make_experiment, source_of
 
 from det_native.client.handles import Experiment
 from det_native.display.hparams import format_hparams, hparam_texts
 from det_native.display.html import experiment_html
 from det_native.display.text import experiment_text
-from det_native.local.store import LocalStore
 
 
 def search(*hparams: dict[str, Any]) -> Experiment:
     """Write a search with a trial for each of these."""
-    experiment = write_experiment(trials=len(hparams))
-    store = LocalStore.find(str(experiment.id))
+    experiment = make_experiment(trials=len(hparams))
+    store = source_of(experiment)
     for trial, changed in zip(store.trials(), hparams, strict=True):
         store.write_trial(trial.model_copy(update={"hparams": changed}))
     return experiment
@@ -60,7 +59,7 @@ def test_a_search_says_once_what_is_the_same_in_all_trials_listed_or_not() -> No
 
 
 def test_a_single_trial_has_no_such_line() -> None:
-    experiment = write_experiment(hparams={"units": 3})
+    experiment = make_experiment(hparams={"units": 3})
     assert "In all trials" not in experiment_html(experiment)
     assert "in all trials" not in experiment_text(experiment)
     assert "lr=0.1, units=3" in experiment_text(experiment)

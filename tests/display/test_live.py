@@ -20,14 +20,13 @@ pytestmark = pytest.mark.slow
 PATIENCE = 30.0
 TESTS = Path(__file__).parent.parent
 
-# In the kernel: experiments of its own that go on until they are told to end.
+# In the kernel: experiments that go on until they are told to end.
 PREPARE = f"""
 import sys, threading
 sys.path.insert(0, {str(TESTS)!r})
 import det_native as det
 import det_native.display.live as live
-from local_experiments import write_experiment
-from det_native.local.store import LocalStore
+from made_experiments import make_experiment
 from det_native.schema import rest
 from det_native.schema.states import ExperimentState
 
@@ -36,19 +35,12 @@ live.CALM_SECONDS, live.RETRY_SECONDS = 0.2, 0.2
 
 class GoingOn:
     def __init__(self, name):
-        self.experiment = write_experiment(name=name)
-        self.store = LocalStore.find(self.experiment.id)
-        self.done = self.store.experiment()
-        self.held, self.finish = threading.Event(), threading.Event()
-        threading.Thread(target=self.run, name="run").start()
-        assert self.held.wait(10)
+        self.experiment = make_experiment(name=name)
+        self.store = self.experiment.source
+        self.store.write(state=ExperimentState.ACTIVE, progress=0.5)
 
-    def run(self):
-        with self.store.lock:
-            self.store.write_experiment(self.done.model_copy(update=dict(state=ExperimentState.ACTIVE, progress=0.5)))
-            self.held.set()
-            self.finish.wait(120)
-            self.store.write_experiment(self.done)
+    def finish(self):
+        self.store.write(state=ExperimentState.COMPLETED, progress=1.0)
 
 def threads():
     return sorted(each.name for each in threading.enumerate() if each.name.startswith("det-"))
@@ -180,10 +172,10 @@ def test_a_view_is_a_widget_beside_what_is_saved_and_its_cell_ends_at_once(watch
     assert time.monotonic() - begin < PATIENCE / 2, "the cell does not wait for the experiment"
     data = display["content"]["data"]
     assert set(data) == {WIDGET_TYPE, VIEW_TYPE, "text/plain", "text/html"}
-    assert data["text/plain"].startswith("Experiment local-1: first: running, 50% done")
+    assert data["text/plain"].startswith("Experiment 1: first: running, 50% done")
     assert watched.value("a.experiment.state.name") == "'ACTIVE'"
     place = len(watched.published)
-    watched.run("a.finish.set()")
+    watched.run("a.finish()")
     # The line may say the end before the state does: then all of it is renewed once more.
     updated = watched.until(
         lambda each: (
@@ -195,7 +187,7 @@ def test_a_view_is_a_widget_beside_what_is_saved_and_its_cell_ends_at_once(watch
     assert updated["content"]["transient"] == display["content"]["transient"]
     assert updated["parent_header"] == display["parent_header"], "it belongs to the cell that showed it"
     assert updated["content"]["data"].keys() == {*data, "image/png"}
-    named = {"experiment_id": "local-1", "trial_id": 0}
+    named = {"experiment_id": 1, "trial_id": 0}
     assert data[VIEW_TYPE].items() > {**named, "state": "ACTIVE"}.items()
     assert updated["content"]["data"][VIEW_TYPE] == {**data[VIEW_TYPE], "state": "COMPLETED"}
     ends(watched)
@@ -210,7 +202,7 @@ def test_what_goes_on_for_a_while_has_its_picture_saved_at_once(watched: Kernel,
     watched.run(handle)
     updated = watched.until(lambda each: each["msg_type"] == "update_display_data", place)
     assert "image/png" in updated["content"]["data"]
-    watched.run("live.FIRST_RENEWAL_SECONDS = live.RENEW_SECONDS = 0.3\ng.finish.set()")
+    watched.run("live.FIRST_RENEWAL_SECONDS = live.RENEW_SECONDS = 0.3\ng.finish()")
     ends(watched)
 
 
@@ -224,9 +216,9 @@ def test_a_page_that_was_reloaded_is_told_what_to_keep(watched: Kernel) -> None:
     watched.tell(comm, {"type": "hello"})  # JupyterLab has forgotten which output is this display's
     kept = content_of(watched.until(said("saved"), place))["data"]
     assert kept.keys() == {*display["content"]["data"], "image/png"}
-    assert kept["text/plain"].startswith("Experiment local-")
+    assert kept["text/plain"].startswith("Experiment 1: ")
     place = len(watched.published)
-    watched.run("d.finish.set()")
+    watched.run("d.finish()")
     watched.until(
         lambda each: said("saved")(each) and "completed" in content_of(each)["data"]["text/plain"],
         place,
@@ -267,7 +259,7 @@ def test_the_front_end_is_told_everything_and_then_what_changes_also_while_a_cel
     assert not any(tells("curves")(message) for message in watched.published[place:])
     watched.tell(comm, {"type": "replay"})
     watched.until(tells("curves"), place)
-    watched.run("b.finish.set()")
+    watched.run("b.finish()")
     ends(watched)
     states = [state_of(each)["experiment"]["state"] for each in watched.published[place:] if tells("experiment")(each)]
     assert states == ["COMPLETED"]
@@ -276,13 +268,13 @@ def test_the_front_end_is_told_everything_and_then_what_changes_also_while_a_cel
 def test_an_action_is_answered_and_a_refusal_is_said(watched: Kernel) -> None:
     display = shown(watched.run("c = GoingOn('acted on')\nc.experiment"))
     comm = display["content"]["data"][WIDGET_TYPE]["model_id"]
-    for number, (action, words) in enumerate([("pause", "cannot be paused"), ("fly", "no action 'fly'")]):
+    for number, (action, words) in enumerate([("pause", "It cannot be paused."), ("fly", "no action 'fly'")]):
         place = len(watched.published)
         watched.tell(comm, {"type": "act", "id": number, "action": action})
         answer = content_of(watched.until(said("answer"), place))
         assert answer["id"] == number
         assert words in answer["error"]
-    watched.run("c.finish.set()")
+    watched.run("c.finish()")
     ends(watched)
 
 
@@ -291,12 +283,12 @@ def test_a_source_that_is_lost_is_said_and_found_again(watched: Kernel) -> None:
     watched.run("d = GoingOn('lost')\nd.experiment")
     watched.until(tells("experiment"), place)
     place = len(watched.published)
-    watched.run("file = d.store.folder / 'experiment.json'\nfile.rename(file.with_name('away.json'))")
-    assert state_of(watched.until(tells("lost"), place))["lost"]
+    watched.run("d.store.away = 'No master answers.'")
+    assert state_of(watched.until(tells("lost"), place))["lost"] == "No master answers."
     place = len(watched.published)
-    watched.run("file.with_name('away.json').rename(file)")
+    watched.run("d.store.away = ''")
     assert state_of(watched.until(tells("lost"), place))["lost"] == ""
-    watched.run("d.finish.set()")
+    watched.run("d.finish()")
     ends(watched)
 
 
@@ -305,7 +297,7 @@ def test_what_has_ended_is_a_view_that_is_saved_at_once_and_told_when_it_is_aske
     watched: Kernel, handle: str
 ) -> None:
     place = len(watched.published)
-    display = shown(watched.run(f"over = write_experiment(name='over')\n{handle}"))
+    display = shown(watched.run(f"over = make_experiment(name='over')\n{handle}"))
     data = display["content"]["data"]
     assert set(data) == {WIDGET_TYPE, VIEW_TYPE, "text/plain", "text/html"}, "seen before its picture is drawn"
     [saved] = [each for each in watched.published[place:] if each["msg_type"] == "update_display_data"]
@@ -324,14 +316,14 @@ def test_what_has_ended_is_a_view_that_is_saved_at_once_and_told_when_it_is_aske
 
 
 def test_what_has_ended_is_no_view_in_a_notebook_that_is_only_executed(executed: Kernel) -> None:
-    (result,) = [each for each in executed.run("write_experiment(name='over')") if each["msg_type"] == "execute_result"]
+    (result,) = [each for each in executed.run("make_experiment(name='over')") if each["msg_type"] == "execute_result"]
     assert set(result["content"]["data"]) == {"text/plain", "text/html", "image/png"}
     assert executed.value("threads()") == "[]"
 
 
 def wait_for(name: str, arguments: str = "") -> str:
     """Return a cell that waits for an experiment, which ends meanwhile."""
-    return f"threading.Timer(0.3, {name}.finish.set).start()\n{name}.experiment.wait({arguments})"
+    return f"threading.Timer(0.3, {name}.finish).start()\n{name}.experiment.wait({arguments})"
 
 
 def test_a_cell_that_waits_shows_one_view_whatever_else_it_shows(watched: Kernel) -> None:
@@ -357,7 +349,7 @@ def test_in_a_notebook_that_is_only_executed_the_cell_in_which_it_ends_shows_the
     display = shown(executed.run("a = GoingOn('headless')\na.experiment"))
     assert set(display["content"]["data"]) == {"text/plain", "text/html"}
     executed.run("1 + 1")
-    messages = executed.run("a.finish.set()\na.experiment.wait(show='none')\nNone")
+    messages = executed.run("a.finish()\na.experiment.wait(show='none')\nNone")
     (update,) = [
         each
         for each in messages
@@ -386,11 +378,10 @@ def test_a_picture_that_was_logged_is_given_with_its_bytes(watched: Kernel) -> N
         """
 import hashlib
 from det_native.schema.outputs import MediaKind
-from det_native.storage.blobs import BlobStore
 going = GoingOn("draws")
 picture = b"a picture"
 sha256 = hashlib.sha256(picture).hexdigest()
-BlobStore(str(going.store.folder.parent / "blobs")).put(sha256, picture)
+going.store.content[sha256] = picture
 facts = dict(trial_id=1, batch=4, name="samples", sha256=sha256, size=9, created="", format="png")
 going.store.write_media(1, [rest.Medium(id=1, kind=MediaKind.IMAGE, **facts)])
 """
@@ -405,5 +396,5 @@ going.store.write_media(1, [rest.Medium(id=1, kind=MediaKind.IMAGE, **facts)])
     watched.tell(comm, {"type": "outputs", "id": 3, "trial_id": 1})
     told = state_of(watched.until(tells("outputs")))["outputs"]
     assert (told["trialId"], told["chosen"], len(told["media"])) == (1, True, 1)
-    watched.run("going.finish.set()")
+    watched.run("going.finish()")
     ends(watched)

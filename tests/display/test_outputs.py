@@ -7,43 +7,31 @@ import hashlib
 import re
 
 import pytest
-from local_experiments import write_experiment
+from made_experiments import MadeSource, make_experiment, source_of
 
 from det_native.client.handles import Experiment
-from det_native.client.local_source import LocalSource
 from det_native.display import outputs
 from det_native.display.fallback import last_state
 from det_native.display.feed import ViewReader
 from det_native.display.mimebundle import make_mimebundle
-from det_native.local.store import LocalStore
 from det_native.schema import rest
 from det_native.schema.outputs import MediaKind
-from det_native.storage.blobs import BlobStore
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"x" * 100
 ODD = "<script>alert(1)</script>"
 
 
-class WithFiles(LocalSource):
-    """Has files besides."""
-
-    files: list[rest.Artifact]
-
-    def artifacts(self, trial_id: int) -> list[rest.Artifact]:
-        return self.files
-
-
-def medium(store: LocalStore, number: int, batch: int, name: str, content: bytes, **more: object) -> rest.Medium:
+def medium(store: MadeSource, number: int, batch: int, name: str, content: bytes, **more: object) -> rest.Medium:
     sha256 = hashlib.sha256(content).hexdigest()
-    BlobStore(str(store.folder.parent / "blobs")).put(sha256, content)
+    store.content[sha256] = content
     facts = {"kind": MediaKind.IMAGE, "format": "png", "created": "", "trial_id": 1, **more}
     return rest.Medium(id=number, batch=batch, name=name, sha256=sha256, size=len(content), **facts)
 
 
 @pytest.fixture
 def experiment() -> Experiment:
-    write_experiment(name="digits")
-    store = LocalStore.find("local-1")
+    made = make_experiment(name="digits")
+    store = source_of(made)
     text = {"kind": MediaKind.TEXT, "format": "txt"}
     store.write_media(
         1,
@@ -53,12 +41,11 @@ def experiment() -> Experiment:
             medium(store, 3, 4, ODD, b"<b>", **text),
         ],
     )
-    source = WithFiles(store)
-    source.files = [
+    store.written = [
         rest.Artifact(trial_id=1, path="out/best.keras", size=1_250_000, batch=4, created="", sha256="0" * 64),
         rest.Artifact(trial_id=1, path=f"{ODD}.csv", size=310, batch=4, created="", note="too large"),
     ]
-    return Experiment(source, "local-1")
+    return made
 
 
 def test_text_and_html_have_a_line_for_each(experiment: Experiment) -> None:
@@ -73,7 +60,7 @@ def test_text_and_html_have_a_line_for_each(experiment: Experiment) -> None:
 
 
 def test_nothing_is_said_where_there_is_nothing() -> None:
-    bundle = make_mimebundle(write_experiment())
+    bundle = make_mimebundle(make_experiment())
     assert not re.search("logged|files", bundle["text/plain"])
 
 
@@ -96,7 +83,7 @@ def test_what_would_make_the_notebook_large_is_named(experiment: Experiment, mon
 
 
 def test_a_front_end_that_the_kernel_feeds_is_told_of_media_and_files(experiment: Experiment) -> None:
-    reader = ViewReader(experiment.source, "local-1")
+    reader = ViewReader(experiment.source, 1)
     told = reader.changes()["outputs"]
     assert (told["trialId"], told["chosen"]) == (1, False)
     assert [(each["id"], each["kind"]) for each in told["media"]] == [(1, "image"), (2, "image"), (3, "text")]

@@ -8,14 +8,13 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 import pytest
-from local_experiments import write_experiment
+from made_experiments import make_experiment, source_of
 
 from det_native.capture.bundle_rows import rows_of
 from det_native.client.short_forms import format_value, whole_percent
 from det_native.display.fallback import last_state
 from det_native.display.report import ReportView, ShownReport
 from det_native.display.text import experiment_line, title_of, trial_state
-from det_native.local.store import LocalStore
 from det_native.schema.manifests import Cell, Program
 from det_native.schema.rest import CaptureRow
 from det_native.schema.states import ExperimentState, TrialState
@@ -92,38 +91,36 @@ def test_a_name_moves_no_cursor() -> None:
 
 
 def test_a_search_of_which_trials_failed_says_so() -> None:
-    detail = LocalStore.find(str(write_experiment(name="search", trials=3).id)).experiment()
+    detail = make_experiment(name="search", trials=3).detail()
     assert ": completed, 3 trials" in experiment_line(1, detail)
     failed = detail.model_copy(update={"trials": 8, "failed_trials": 2})
     assert ": completed, 2 of 8 trials failed, best" in experiment_line(1, failed)
 
 
 def test_what_has_no_slots_yet_is_queued() -> None:
-    detail = LocalStore.find(str(write_experiment().id)).experiment()
+    detail = make_experiment().detail()
     for started, word in ((None, "queued"), ("2026-11-20T12:00:00Z", "running")):
         active = detail.model_copy(update={"state": ExperimentState.ACTIVE, "started": started})
         assert f": {word}, " in experiment_line(1, active)
 
 
 def test_a_trial_of_a_paused_experiment_is_not_said_to_wait_for_slots() -> None:
-    experiment = write_experiment(trials=2)
-    store = LocalStore.find(str(experiment.id))
-    paused = {"state": ExperimentState.PAUSED, "ended": None}
-    with store.lock:  # held by the process of a run that goes on
-        store.write_experiment(store.experiment().model_copy(update=paused))
-        for trial in store.trials():
-            store.write_trial(trial.model_copy(update={"state": TrialState.QUEUED}))
-        handle = experiment.trials[0]
-        for shown, times in ((experiment, 3), (handle, 1)):
-            for bundle in (shown._repr_mimebundle_(), last_state(shown, picture=False)):
-                html = bundle["text/html"].partition("<img")[0]
-                assert "queued" not in f"{bundle['text/plain']} {html}".lower()
-                assert html.count("Paused") == times
-        assert ": paused, " in str(handle)
+    experiment = make_experiment(trials=2)
+    store = source_of(experiment)
+    store.write(state=ExperimentState.PAUSED, ended=None)
+    for trial in store.trials():
+        store.write_trial(trial.model_copy(update={"state": TrialState.QUEUED}))
+    handle = experiment.trials[0]
+    for shown, times in ((experiment, 3), (handle, 1)):
+        for bundle in (shown._repr_mimebundle_(), last_state(shown, picture=False)):
+            html = bundle["text/html"].partition("<img")[0]
+            assert "queued" not in f"{bundle['text/plain']} {html}".lower()
+            assert html.count("Paused") == times
+    assert ": paused, " in str(handle)
 
 
 def test_the_state_of_a_trial_tells_restarts_and_slots() -> None:
-    trial = LocalStore.find(str(write_experiment().id)).trials()[0]
+    trial = source_of(make_experiment()).trials()[0]
     assert trial_state(trial) == "Completed"
     failed = trial.model_copy(update={"state": TrialState.ERROR, "restarts": 1, "slots": ["a", "b"]})
     assert trial_state(failed) == "Failed, 1 restart"

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from local_experiments import write_experiment
+from made_experiments import make_experiment
 
 from det_native.display.figure import TRIAL_COLOURS, CurvesFigure
 from det_native.display.search_figure import draw_search
@@ -25,7 +25,7 @@ SPACE = {
 
 
 def experiment(**changes: Any) -> rest.ExperimentDetail:
-    detail = write_experiment(metric="val_loss").detail()
+    detail = make_experiment(metric="val_loss").detail()
     config = {"searcher": {"name": "adaptive_asha"}, "hyperparameters": SPACE}
     return detail.model_copy(update={"config": config, "name": "digits", "state": ExperimentState.ACTIVE} | changes)
 
@@ -150,10 +150,10 @@ def test_many_trials_and_many_values_stay_readable() -> None:
 
 
 def test_a_handle_draws_its_search() -> None:
-    figure = write_experiment(trials=4).plot("search")
+    figure = make_experiment(trials=4).plot("search")
     assert isinstance(figure, CurvesFigure)
     assert titles(figure) == ["best so far", "trials by batches trained", "lr"]
-    assert write_experiment(trials=2).plot("loss").axes[0].get_title() == "loss"
+    assert make_experiment(trials=2).plot("loss").axes[0].get_title() == "loss"
 
 
 def test_several_metrics_have_a_panel_with_their_front() -> None:

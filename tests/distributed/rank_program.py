@@ -16,7 +16,6 @@ from typing import Any
 import rank_trials
 import torch
 from det_harness.frameworks.torch.controller import PyTorchTrialController
-from det_harness.local.report import LocalReporter
 from det_harness.program.calls import ProgramSource
 from det_harness.ranks.communicator import Communicator, OneProcess
 from det_harness.ranks.gang import ranks_of
@@ -26,6 +25,7 @@ from det_harness.trial.lengths import periods_of
 from det_harness.trial.schedule import Schedule
 from det_harness.trial.services import Services
 from digits_trials import config
+from rows_reporter import RowsReporter
 from two_machines import enter
 
 from det_native.errors import DetError
@@ -70,7 +70,7 @@ class CaseRun:
             ranks=place or Ranks(self.communicator.rank, size, self.communicator.rank, size),
         )
         self.storage = CheckpointStorage(str(folder))
-        self.reporter = LocalReporter("loss")
+        self.reporter = RowsReporter("loss")
         self.trial: Any = None
         self.batches = 0
 

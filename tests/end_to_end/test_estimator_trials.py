@@ -1,4 +1,4 @@
-"""An EstimatorTrial: in a process beside the kernel and on the cluster, killed, and its SavedModels used elsewhere."""
+"""An EstimatorTrial: with ``local=True`` and on the cluster, killed, and its SavedModels used elsewhere."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Iris(det.estimator.EstimatorTrial):
     def build_validation_spec(self):
         return tf.estimator.EvalSpec(lambda: self.data().batch(20), steps=None)
 
-    def build_serving_input_receiver_fns(self):
+    def build_serving_input_receiver_fns(self) -> dict[str, det.estimator.ServingInputReceiverFn]:
         given = {"x": tf.compat.v1.placeholder(tf.float32, [None, 4])}
         return {"raw": tf.estimator.export.build_raw_serving_input_receiver_fn(given)}
 """
@@ -232,15 +232,11 @@ def test_evaluations_come_with_the_saves_of_the_run_config_as_seldom_as_the_spec
 
 
 @pytest.mark.long
-def test_two_slots_train_here_and_there(kernel: Kernel, cluster: Cluster) -> None:
+def test_two_slots_train(kernel: Kernel, cluster: Cluster) -> None:
     two = 'configuration() | {"resources": {"slots_per_trial": 2}, "optimizations": {"aggregation_frequency": 2}}'
     there = cluster.attach(kernel.submit(f"experiment = det.experimental.create(Iris, {two})"))
-    done = kernel.run(f"here = det.experimental.create(Iris, {two}, local=True)")
-    assert done.text.count("eager: False") == 2
     assert ended(there, ExperimentState.COMPLETED).restarts == 0
     assert_complete_rows(there, BATCHES)
-    rows = kernel.value("here.trials[0].metrics()")
-    assert [row["loss"] for row in there.trials[0].metrics()] == [row["loss"] for row in rows]
-    assert kernel.value("answers(here)") == kernel.value(f"answers(det.attach({there.id}))")
+    assert str(there.logs()).count("eager: False") == 2
     names = {path.name for path in (cluster.home.path / "tensorboard").rglob("events.out.tfevents.*")}
     assert len(names) >= 2

@@ -85,15 +85,3 @@ def test_horovod_connects_them_where_it_is_asked_for(keras_kernel: Kernel) -> No
     told = keras_kernel.run(f"settings = {{}}\n{changed}\nprint('after', int(model.optimizer.iterations))").text
     assert told.count("connected by horovod: True") == 6
     assert f"after {BATCHES}" in told
-
-
-def test_here_too_two_processes_train_and_the_users_model_has_their_weights(keras_kernel: Kernel) -> None:
-    keras_kernel.run(RANKED)
-    changed = FIT.replace("wait=False", "local=True")
-    told = keras_kernel.run(f"settings = {{}}\n{changed}\nprint('after', int(model.optimizer.iterations))").text
-    assert told.count("connected by horovod: False") == 6
-    assert f"after {BATCHES}" in told
-    last = keras_kernel.value("experiment.trials[0].metrics('validation')[-1]['val_loss']")
-    assert keras_kernel.value("model.evaluate(x, y, verbose=0)") == pytest.approx(last, rel=1e-5)
-    keras_kernel.run("loaded = experiment.top_checkpoint().load()\nloaded.fit(x, y, verbose=0)")
-    assert keras_kernel.value("int(loaded.optimizer.iterations)") >= BATCHES // 3

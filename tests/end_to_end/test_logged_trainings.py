@@ -210,15 +210,11 @@ def test_what_is_logged_after_the_last_checkpoint_is_that_of_the_run_that_goes_o
 
 @pytest.mark.soak
 def test_on_several_slots_only_the_first_rank_counts(torch_cells: Kernel) -> None:
-    for where in ("cluster", "local"):
-        options = ", local=True" if where == "local" else ""
-        torch_cells.run(
-            "experiment = det.experimental.create(Logs, configuration(resources={'slots_per_trial': 2})" + options + ")"
-        )
-        rows, media = logged(torch_cells)
-        assert [(row["batch"], row["number"]) for row in rows] == [(b, b - 1) for b in range(1, 9)]
-        assert rows[-1]["evaluated"] == 1
-        assert media == [["text", "note", batch] for batch in range(1, 9)]
+    torch_cells.run("experiment = det.experimental.create(Logs, configuration(resources={'slots_per_trial': 2}))")
+    rows, media = logged(torch_cells)
+    assert [(row["batch"], row["number"]) for row in rows] == [(b, b - 1) for b in range(1, 9)]
+    assert rows[-1]["evaluated"] == 1
+    assert media == [["text", "note", batch] for batch in range(1, 9)]
 
 
 CALLBACK = """

@@ -12,9 +12,6 @@ import pytest
 from faults import Cluster, Gate, checkpoint_at, ended, running_cluster, running_kernel
 from unchanged_script import UNCHANGED
 
-from det_native.client.handles import Experiment
-from det_native.client.local_source import LocalSource
-from det_native.local.store import LocalStore
 from det_native.schema.states import ExperimentState
 
 pytestmark = pytest.mark.slow
@@ -221,7 +218,7 @@ def test_a_script_trains_here_in_a_process_of_its_own(cluster: Cluster) -> None:
     submitted(cluster, "train.py")  # it writes the files
     printed = cluster.det("experiment", "create", "const.yaml", "code", "--local")
     assert "eager: True returned: ({'accuracy': " in printed
-    experiment = Experiment(LocalSource(LocalStore.find("local-1")), "local-1")
+    experiment = cluster.attach(int(printed.partition("Experiment ")[2].split()[0]))
     assert batches(experiment.trials[0].metrics("validation")) == [4, 8, STEPS]
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from det_harness.frameworks.base import harness_for
-from det_harness.local.report import LocalReporter
 from det_harness.trial import rng
 from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
 from det_harness.trial.divergence import LossWatch
@@ -17,6 +16,7 @@ from det_harness.trial.schedule import Schedule
 from det_harness.trial.services import Outcome, Services
 from det_harness.trial.user_files import UserFiles
 from det_harness.trial.warm_start import WarmStart
+from rows_reporter import RowsReporter
 
 from det_native.estimator import EstimatorTrial
 from det_native.schema.environment import TrialEnvironment
@@ -88,7 +88,7 @@ class Run:
             hparams={"global_batch_size": BATCH_SIZE},
             trial_seed=7,
         )
-        self.reporter = LocalReporter("loss")
+        self.reporter = RowsReporter("loss")
         self.warm_start: WarmStart | None = None
         self.tensorboard: Path | None = None
         self.files: UserFiles | None = None

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from det_harness.frameworks.base import harness_for, harness_of
-from det_harness.local.report import LocalReporter
 from det_harness.ranks.communicator import Communicator
 from det_harness.ranks.group import joined
 from det_harness.trial import rng
@@ -22,6 +21,7 @@ from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
 from det_harness.trial.lengths import periods_of
 from det_harness.trial.schedule import Schedule
 from det_harness.trial.services import Services
+from rows_reporter import RowsReporter
 
 from det_native.estimator import EstimatorTrial, MetricReducer
 from det_native.schema.environment import Ranks, TrialEnvironment
@@ -175,7 +175,7 @@ class Run:
         )
         self.folder = folder
         self.storage = CheckpointStorage(str(folder))
-        self.reporter = LocalReporter("loss")
+        self.reporter = RowsReporter("loss")
 
     def run(self, resume: CheckpointManifest | None = None, stop_at: int | None = None) -> Any:
         """Run once; returns the checkpoint that it ended with."""

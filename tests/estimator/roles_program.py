@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from det_harness.frameworks.base import harness_of
-from det_harness.local.report import LocalReporter
 from det_harness.ranks.gang import exit_report, ranks_of
 from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
+from det_harness.trial.ending import write_atomically
 from det_harness.trial.lengths import periods_of
 from det_harness.trial.schedule import Schedule
 from det_harness.trial.services import Services
-from det_harness.worker.attempt import write_atomically
+from rows_reporter import RowsReporter
 from two_machines import enter
 
 from det_native.errors import DetError
@@ -58,7 +58,7 @@ def main(told: dict[str, Any], rank: int) -> dict[str, Any]:
     (folder / "work").mkdir(parents=True)
     os.chdir(folder / "work")
     environment = TrialEnvironment(config=told["config"], hparams={}, trial_seed=5, ranks=ranks_of(gang))
-    harness, reporter, reason = harness_of("tf_estimator"), LocalReporter("loss"), ExitReason.HARNESS_ERROR
+    harness, reporter, reason = harness_of("tf_estimator"), RowsReporter("loss"), ExitReason.HARNESS_ERROR
     try:
         with harness.joined(gang, told["config"], run, None) as communicator:
             addresses = json.loads(os.environ["TF_CONFIG"])["cluster"]

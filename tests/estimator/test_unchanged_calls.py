@@ -14,8 +14,7 @@ import tensorflow as tf
 from det_harness.frameworks.base import harness_for
 from det_harness.frameworks.tf_estimator.joining import tf_config
 from det_harness.frameworks.tf_estimator.observing import EvaluationListener
-from det_harness.local.report import LocalReporter
-from det_harness.local.run import run_local
+from rows_reporter import RowsReporter, train_here
 
 from det_native.errors import TrialDefinitionError
 from det_native.estimator.roles.call import UnchangedCall
@@ -58,10 +57,10 @@ def eval_spec(**others: Any) -> Any:
     return tf.estimator.EvalSpec(data, **{"steps": 2, "start_delay_secs": 0, "throttle_secs": 0} | others)
 
 
-def run(call: UnchangedCall, folder: Path, length: int = UNTOLD.units) -> tuple[Any, LocalReporter]:
+def run(call: UnchangedCall, folder: Path, length: int = UNTOLD.units) -> tuple[Any, RowsReporter]:
     searcher = {"name": "single", "metric": "loss", "smaller_is_better": True, "max_length": {"batches": length}}
     (folder / "files").mkdir()
-    done = run_local(
+    done = train_here(
         lambda services: harness_for(call).controller(call, services),
         config={"searcher": searcher},
         hparams={},

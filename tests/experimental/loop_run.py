@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from det_harness.frameworks.torch.loop import TorchLoopController
-from det_harness.local.report import LocalReporter
 from det_harness.program.runner import ProgramStop
 from det_harness.ranks.communicator import Communicator, OneProcess
 from det_harness.trial import rng
@@ -16,6 +15,7 @@ from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
 from det_harness.trial.lengths import periods_of
 from det_harness.trial.schedule import Schedule
 from det_harness.trial.services import Services
+from rows_reporter import RowsReporter
 from torch.utils.data import DataLoader, TensorDataset
 
 from det_native.pytorch import LRScheduler
@@ -88,7 +88,7 @@ class LoopRun:
             trial_seed=5,
             ranks=Ranks(self.communicator.rank, size, self.communicator.rank, size),
         )
-        self.reporter = LocalReporter("val_loss")
+        self.reporter = RowsReporter("val_loss")
         self.storage = CheckpointStorage(str(folder))
         self._asked = _Asked()
         self.services = Services(

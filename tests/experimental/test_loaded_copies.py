@@ -25,7 +25,11 @@ from native_line import Line, torch_generator, torch_is_warm  # noqa: E402, F401
 
 from det_native.errors import CheckpointError  # noqa: E402
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:.*weight_norm.* is deprecated:FutureWarning")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore:.*weight_norm.* is deprecated:FutureWarning"),
+    pytest.mark.usefixtures("recorded"),
+]
 
 
 class Hook:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from small_disks import SmallDisk, small_disk
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.usefixtures("recorded")]
 
 BATCHES = 12
 

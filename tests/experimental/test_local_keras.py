@@ -18,7 +18,7 @@ import det_native as det  # noqa: E402
 from det_native.errors import ArgumentError, ConfigurationError, UnsupportedFeatureError  # noqa: E402
 from det_native.schema.states import ExperimentState  # noqa: E402
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("recorded")]
 
 X = np.linspace(-1, 1, 50, dtype="float32").reshape(-1, 1)
 Y = 2 * X + 1
@@ -210,7 +210,6 @@ def test_a_configuration_that_speaks_wins_with_a_warning() -> None:
 def test_minimal_loop(arguments: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     context = det.experimental.keras.init(None, **arguments)
     make_model(context).fit(X, Y, batch_size=20, validation_data=(X, Y), epochs=9)
-    assert [row["batch"] for row in context.experiment.trials[0].metrics()] == [1]
     said = capsys.readouterr()
     assert ("local=True, test=True" in said.out) == ("mode" in arguments)
     assert "trained on one batch" in said.out

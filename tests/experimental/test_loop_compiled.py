@@ -17,7 +17,7 @@ import det_native as det  # noqa: E402
 from det_native.errors import TrialDefinitionError  # noqa: E402
 from det_native.schema.states import ExperimentState  # noqa: E402
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("recorded")]
 
 TRACED = {"optimizations": {"torch_compile": {"backend": "aot_eager"}}}
 WHOLE = {"optimizations": {"torch_compile": {"backend": "eager", "fullgraph": True}}}
@@ -83,7 +83,7 @@ def test_what_the_compiler_refuses_is_said_where_the_loop_calls_the_model() -> N
 
     with pytest.raises(TrialDefinitionError, match=r"(?s)cannot be compiled, which optimizations\.torch_compile asks"):
         train()
-    assert det.attach("local-1").state is ExperimentState.ERROR
+    assert det.last_experiment().state is ExperimentState.ERROR
 
 
 def test_what_the_compiler_refuses_is_said_by_fit() -> None:

@@ -20,7 +20,7 @@ import det_native as det  # noqa: E402
 from det_native.errors import TrialDefinitionError  # noqa: E402
 from det_native.schema.states import ExperimentState  # noqa: E402
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("recorded")]
 
 
 def first(count: int, batches: Any) -> Iterator[Any]:
@@ -191,7 +191,7 @@ def test_an_exception_around_the_loop_is_an_error(fail: Any) -> None:
     with pytest.raises(OSError, match="in "):
         fail(Line())
     gc.collect()
-    assert det.attach("local-1").state is ExperimentState.ERROR
+    assert det.last_experiment().state is ExperimentState.ERROR
 
 
 @pytest.mark.long

@@ -21,7 +21,7 @@ from det_native.errors import (  # noqa: E402
 from det_native.pytorch import LRScheduler  # noqa: E402
 from det_native.schema.states import ExperimentState  # noqa: E402
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("recorded")]
 
 
 def test_a_loop_is_the_same_as_fit() -> None:
@@ -138,8 +138,8 @@ def test_an_exception_in_the_loop_ends_it_as_an_error(capsys: pytest.CaptureFixt
     with pytest.raises(KeyError, match="three"):
         train()
     assert signal.getsignal(signal.SIGINT) is handler
-    assert "det.attach('local-1')" in capsys.readouterr().out
-    kept = det.attach("local-1")
+    assert "det.last_experiment() has it" in capsys.readouterr().out
+    kept = det.last_experiment()
     assert kept.state is ExperimentState.ERROR
     assert [row["batch"] for row in kept.trials[0].metrics()] == [1, 2, 3]
     assert "An exception in the body of the loop" in str(kept.detail().error)
@@ -175,7 +175,7 @@ def fail_at_an_attribute(line: Line) -> None:
 def test_an_assignment_that_fails_is_no_break(fail: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         fail(Line())
-    assert det.attach("local-1").state is ExperimentState.ERROR
+    assert det.last_experiment().state is ExperimentState.ERROR
 
 
 def test_a_loop_that_reports_nothing_and_validates_nothing_is_told_what_to_do() -> None:
@@ -305,7 +305,7 @@ def test_not_a_number_of_the_metric_that_trials_are_compared_by_ends_nothing_but
 
 def test_metrics_called_as_the_columns_of_rows_are_kept_apart_from_them() -> None:
     experiment = unvalidated(loss=1.0, batch=0.5, trial=7.0, epochs=1)
-    row = {"trial": 1, "batch": 3, "loss": 1.0, "batch (metric)": 0.5, "trial (metric)": 7.0}
+    row = {"trial": experiment.trials[0].id, "batch": 3, "loss": 1.0, "batch (metric)": 0.5, "trial (metric)": 7.0}
     assert experiment.metrics("training")[-1] == row
     assert experiment.history == {"loss": [1.0], "batch": [0.5], "trial": [7.0]}
 

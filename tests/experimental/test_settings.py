@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from det_native.client.connect import named_master
 from det_native.errors import ArgumentError, ConfigurationError, DetError, UnsupportedFeatureError
 from det_native.experimental.settings import (
     Settings,
@@ -16,6 +17,7 @@ from det_native.experimental.settings import (
     check_supported,
     complete_for_fit,
     has_seed,
+    placed,
     trains_on_several,
 )
 from det_native.schema.lengths import UNTOLD
@@ -242,17 +244,9 @@ def test_a_test_trains_on_one_slot(framework: Any) -> None:
     assert not trains_on_several(settings(test=True), framework)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "searches", "refused"),
-    [
-        ({}, False, True),
-        ({"local": True}, True, True),
-        ({"local": True}, False, False),
-        ({"test": True}, True, False),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "refused"), [({}, True), ({"local": True}, False), ({"test": True}, False)])
 def test_a_searcher_that_lacks_a_length_is_refused_where_it_is_looked_at(
-    arguments: dict[str, Any], searches: bool, refused: bool
+    arguments: dict[str, Any], refused: bool
 ) -> None:
     searcher = {
         "name": "async_halving",
@@ -266,6 +260,36 @@ def test_a_searcher_that_lacks_a_length_is_refused_where_it_is_looked_at(
     config = loaded.model_copy(update={"searcher": untold})
     if refused:
         with pytest.raises(UnsupportedFeatureError, match="nothing says how long"):
-            check_supported(config, settings(**arguments), "keras", searches=searches)
+            check_supported(config, settings(**arguments), "keras")
     else:
-        check_supported(config, settings(**arguments), "keras", searches=searches)
+        check_supported(config, settings(**arguments), "keras")
+
+
+ROLES = {"distributed": {"strategy": "tf_config", "roles": {"chief": 1, "ps": 1}}}
+
+
+@pytest.mark.parametrize(
+    ("config", "framework", "test", "why"),
+    [
+        ({"resources": {"slots_per_trial": 2}}, "torch", False, "resources.slots_per_trial: 2"),
+        ({"resources": {"slots_per_trial": 2}}, "torch", True, ""),
+        ({"searcher": {"name": "random", "max_trials": 2}}, "keras", False, "searcher.name: random"),
+        ({"searcher": {"name": "random", "max_trials": 2}}, "keras", True, ""),
+        (ROLES, "tf_estimator", True, "distributed.strategy: tf_config"),
+        (None, "estimator", True, "Training by estimator"),
+        (None, "tf_estimator", False, ""),
+        (None, "torch", False, ""),
+    ],
+)
+def test_what_cannot_train_in_this_process_is_the_masters_of_this_machine(
+    config: Any, framework: Any, test: bool, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DET_MASTER", "https://another.example:8443")
+    found = placed(settings(config, local=True, test=test), framework)
+    assert found.place.local is (why == "")
+    if why:
+        assert found.place.notice.startswith(f"{why}: local=True trains this in processes of its own")
+        assert named_master(found.master_url) is None
+    on_cluster = settings(config, test=test)
+    assert placed(on_cluster, framework) is on_cluster
+    assert named_master(on_cluster.master_url) == "https://another.example:8443"

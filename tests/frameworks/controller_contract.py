@@ -14,12 +14,12 @@ from typing import Any, ClassVar
 
 import pytest
 from det_harness.frameworks.base import harness_for
-from det_harness.local.report import LocalReporter
 from det_harness.trial import rng
 from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
 from det_harness.trial.lengths import periods_of
 from det_harness.trial.schedule import Schedule
 from det_harness.trial.services import Outcome, Services
+from rows_reporter import RowsReporter
 
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import CheckpointManifest
@@ -66,7 +66,7 @@ class Runs:
     subject: Subject
     directory: Path
     config: dict[str, Any] = field(default_factory=dict)
-    reporter: LocalReporter = field(default_factory=lambda: LocalReporter("val_loss"))
+    reporter: RowsReporter = field(default_factory=lambda: RowsReporter("val_loss"))
 
     @property
     def environment(self) -> TrialEnvironment:

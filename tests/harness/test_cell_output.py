@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from det_harness.local.report import LocalReporter
 from det_harness.logged import cell_output
 from det_harness.logged.cell_output import CellOutput, mime_data
 from det_harness.logged.recorder import Recorder
 from det_harness.logged.showing import clear_output, display, update_display
 from det_harness.worker.forgiving import forgiving
 from matplotlib.figure import Figure
+from rows_reporter import RowsReporter
 
 from det_native.logged.place import taken_by
 from det_native.schema.outputs import CellItem, MediaKind
@@ -83,7 +83,7 @@ def test_an_object_is_shown_by_all_its_mime_types() -> None:
 def test_displays_go_to_the_cell_with_their_names_and_to_the_log_as_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    reporter, blobs = LocalReporter(), BlobStore(str(tmp_path))
+    reporter, blobs = RowsReporter(), BlobStore(str(tmp_path))
     recorder = Recorder(reporter, lambda: blobs, lambda: 3, output=CellOutput())
     monkeypatch.setattr(sys, "stdout", forgiving(1))
     with taken_by(recorder):

@@ -7,9 +7,9 @@ import math
 from typing import Any
 
 import pytest
-from det_harness.local.run import LocalReporter
 from det_harness.trial.divergence import CAUSES, LossWatch
 from det_harness.trial.metrics import is_best
+from rows_reporter import RowsReporter
 
 from det_native.errors import DivergedError
 from det_native.schema.environment import TrialEnvironment
@@ -17,8 +17,8 @@ from det_native.schema.environment import TrialEnvironment
 NAN, INF = math.nan, math.inf
 
 
-def watch(nan: str | None = None, searcher: str = "single") -> tuple[LossWatch, LocalReporter]:
-    reporter = LocalReporter()
+def watch(nan: str | None = None, searcher: str = "single") -> tuple[LossWatch, RowsReporter]:
+    reporter = RowsReporter()
     config = {"searcher": {"name": searcher}, "nan": nan}
     return LossWatch(reporter, TrialEnvironment(config=config, hparams={})), reporter
 

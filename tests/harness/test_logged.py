@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from det_harness.local.report import LocalReporter
 from det_harness.logged import limits, recorder
 from det_harness.logged.names import checked_name, series_name
 from det_harness.logged.recorder import Recorder
@@ -25,6 +24,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 from PIL import Image
+from rows_reporter import RowsReporter
 
 import det_native as det
 from det_native.logged.place import taken_by
@@ -32,7 +32,7 @@ from det_native.schema.rest import Medium
 from det_native.storage.blobs import BlobStore
 
 
-class Told(LocalReporter):
+class Told(RowsReporter):
     """Keeps all warnings, not only the last."""
 
     def __init__(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import threading
 import time
 from pathlib import Path
@@ -13,12 +12,11 @@ from typing import Any
 import pytest
 from det_harness.trial.report import SpoolReporter
 from det_harness.trial.spool import Spool, read_spool
-from det_harness.worker.connection import FolderConnection, MasterConnection
+from det_harness.worker.connection import MasterConnection, session_of_run
 from hypothesis import given
 from hypothesis import strategies as st
 from reports_app import ReportsMaster, serving
 
-from det_native.errors import FencedError
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.rest import MetricsReport, ReportsAccepted
 from det_native.schema.states import ExitReason, MetricKind
@@ -39,7 +37,9 @@ MANIFEST = CheckpointManifest(
 
 
 def reporter_for(master: ReportsMaster, spool: Path, **options: Any) -> SpoolReporter:
-    return SpoolReporter(MasterConnection(master.url, "token", "r"), Spool(spool), metric="loss", **options)
+    return SpoolReporter(
+        MasterConnection(session_of_run(master.url, "token"), "r"), Spool(spool), metric="loss", **options
+    )
 
 
 def training_rows(master: ReportsMaster) -> dict[str, list[Any]]:
@@ -270,22 +270,3 @@ def test_a_torn_last_line_is_ignored(tmp_path: Path) -> None:
     with next(tmp_path.glob("*.jsonl")).open("a") as stream:
         stream.write('{"seq": 2, "ba')
     assert list(read_spool(tmp_path)) == ['{"seq": 1}']
-
-
-def test_without_a_master_reports_lie_in_a_file_in_order(tmp_path: Path) -> None:
-    reporter = SpoolReporter(FolderConnection(tmp_path, os.getppid()), Spool(tmp_path / "spool"), metric="loss")
-    for batch in range(1, 51):
-        reporter.training([batch], {"loss": [1.0 / batch]})
-    reporter.validation(50, {"loss": 0.5})
-    reporter.checkpoint("here", MANIFEST)
-    assert reporter.close()
-    reports = [json.loads(line) for line in (tmp_path / "reports.jsonl").read_text().splitlines()]
-    assert [report["seq"] for report in reports] == list(range(1, len(reports) + 1))
-    assert [report["type"] for report in reports][-2:] == ["metrics", "checkpoint"]
-    assert not reporter.stop_requested
-
-
-def test_run_without_a_master_ends_when_its_starter_is_gone(tmp_path: Path) -> None:
-    connection = FolderConnection(tmp_path, os.getpid())  # which is not the parent of this process
-    with pytest.raises(FencedError, match="gone"):
-        connection.send([])

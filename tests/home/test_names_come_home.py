@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from faults import GATE_CELL, Cluster, Gate, Kernel, running_kernel
-from torch_program import CONFIG, TORCH
+from faults import Gate, Kernel
 
 pytestmark = pytest.mark.slow
 
@@ -62,18 +61,6 @@ def test_what_cannot_travel_is_told_by_name(kernel: Kernel) -> None:
     ran = kernel.run(f"{LOOP}    made = (number for number in train_losses)")
     assert "`made` is a generator: it stays on the worker." in ran.text
     assert kernel.value("[len(train_losses), made]") == [12, None]
-
-
-@pytest.mark.soak
-def test_names_of_a_loop_in_processes_of_their_own_come_home(cluster: Cluster) -> None:
-    with running_kernel(cluster, "torch", GATE_CELL, TORCH) as kernel:
-        kernel.run(f"{CONFIG}\nconfig['resources'] = {{'slots_per_trial': 2}}")
-        kernel.run("context, model, optimizer, _ = begin(local=True)")
-        kernel.run(BEFORE)
-        ran = kernel.run(LOOP)
-        assert "its variables are as it left them there" in ran.text
-        last = kernel.value("[len(train_losses), loss.item() == train_losses[-1], step, best_model is model]")
-        assert last == [12, True, 12, True]
 
 
 @pytest.mark.soak

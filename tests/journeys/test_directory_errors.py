@@ -147,7 +147,10 @@ def test_an_entrypoint_that_names_nothing_says_how_a_script_is_named(tmp_path: P
 @pytest.mark.long
 def test_a_script_that_fails_has_not_passed_the_quick_check(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("1 / 0\n")
-    printed = created(tmp_path, "--local", "--test", entrypoint="train.py")
+    try:
+        printed = created(tmp_path, "--local", "--test", entrypoint="train.py")
+    finally:
+        subprocess.run([sys.executable, "-m", "det_native.client.command", "down"], check=True, capture_output=True)
     assert re.search(r"Trial 1 failed before its first batch, in train\.py, line 1:", printed)
     assert "ZeroDivisionError" in printed
     assert "passed" not in printed

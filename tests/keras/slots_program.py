@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from det_harness.frameworks.base import harness_for
-from det_harness.local.report import LocalReporter
 from det_harness.ranks.communicator import Communicator, OneProcess
 from det_harness.ranks.group import joined
 from det_harness.trial import rng
@@ -24,6 +23,7 @@ from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
 from det_harness.trial.lengths import periods_of
 from det_harness.trial.schedule import Schedule
 from det_harness.trial.services import Services
+from rows_reporter import RowsReporter
 from two_machines import enter
 
 from det_native.heap import roots
@@ -169,7 +169,7 @@ class Run:
         )
         self.storage = CheckpointStorage(str(folder))
         self.folder = folder
-        self.reporter = LocalReporter("val_loss")
+        self.reporter = RowsReporter("val_loss")
         self.model: Any = None
 
     def run(self, resume: CheckpointManifest | None = None, stop_at: int | None = None) -> Any:

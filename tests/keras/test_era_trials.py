@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 import det_native as det
 from det_native.keras import SequenceAdapter, TFKerasTrial, TFKerasTrialContext
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("recorded")]
 
 DIGITS = load_digits()
 X_TRAIN, X_VAL, Y_TRAIN, Y_VAL = train_test_split(
@@ -216,5 +216,5 @@ def test_a_training_step_of_its_own() -> None:
     model = trained(MixedTrial, configuration("val_accuracy", epochs=15))
     assert isinstance(model, MixedModel)
     assert model.evaluate(X_VAL, Y_VAL, verbose=0)[1] > SMALLEST_ACCURACY
-    rows = det.experiment("local-1").trials[0].metrics("training")
+    rows = det.last_experiment().trials[0].metrics("training")
     assert rows[-1].keys() >= {"loss", "accuracy", "gradient_norm"}

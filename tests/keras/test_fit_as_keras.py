@@ -14,7 +14,7 @@ import tensorflow as tf
 import det_native as det
 from det_native.errors import TrialDefinitionError
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("recorded")]
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(50, 6)).astype("float32")
@@ -374,7 +374,7 @@ def test_of_a_validation_too_the_first_metric_is_taken() -> None:
 def test_a_metric_that_was_asked_for_is_missed_after_the_first_batch() -> None:
     with pytest.raises(TrialDefinitionError, match=r"'loss', but the training of model.fit\(\) reports d_loss, g_loss"):
         duel({"searcher": {"name": "single", "metric": "loss", "max_length": {"epochs": 2}}})
-    assert [row["batch"] for row in det.experiment("local-1").trials[0].metrics("training")] == [1]
+    assert [row["batch"] for row in det.last_experiment().trials[0].metrics("training")] == [1]
 
 
 class OfNumpy(tf.keras.initializers.Initializer):  # type: ignore[misc]  # TensorFlow has no types

@@ -14,7 +14,6 @@ import pytest
 import tensorflow as tf
 from det_harness.frameworks.base import harness_for
 from det_harness.frameworks.keras.dataset_feed import DatasetFeed
-from det_harness.local.report import LocalReporter
 from det_harness.trial import rng
 from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
 from det_harness.trial.lengths import periods_of
@@ -22,6 +21,7 @@ from det_harness.trial.schedule import Schedule
 from det_harness.trial.services import Services
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
+from rows_reporter import RowsReporter
 from tries import draw
 
 from det_native.keras import SequenceAdapter, TFKerasTrial
@@ -160,7 +160,7 @@ class Training:
             "checkpoint_policy": "none",
         }
         self._environment = TrialEnvironment(config, {"global_batch_size": BATCH_SIZE}, trial_seed=SEED)
-        self.reporter = LocalReporter("val_loss")
+        self.reporter = RowsReporter("val_loss")
         self.model: Any = None
 
     def run(self, stop: int | None = None) -> int:

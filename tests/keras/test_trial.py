@@ -21,7 +21,7 @@ from det_native.errors import (
 )
 from det_native.keras import SequenceAdapter, TFKerasTrial, TFKerasTrialContext
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("recorded")]
 
 RECORDS = 40
 CONFIG: dict[str, Any] = {
@@ -191,14 +191,9 @@ def test_the_same_seed_gives_the_same_training() -> None:
 
 
 @pytest.mark.long
-def test_a_quick_check_a_search_and_an_instance() -> None:
+def test_a_quick_check_and_an_instance() -> None:
     checked = det.experimental.create(Small, CONFIG, local=True, test=True)
     assert [row["batch"] for row in checked.trials[0].metrics("training")] == [1]
-    grid = {"hyperparameters": {"global_batch_size": 8, "units": det.Categorical([2, 4])}}
-    searched = det.experimental.create(
-        Small, {**CONFIG, **grid, "searcher": {**CONFIG["searcher"], "name": "grid"}}, local=True
-    )
-    assert sorted(trial.hparams["units"] for trial in searched.trials) == [2, 4]
     trial = Small(TFKerasTrialContext.from_config(CONFIG))
     assert trial.build_model().count_params() == 6 * 4 + 4 + 4 * 3 + 3
 

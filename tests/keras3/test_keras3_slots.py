@@ -27,7 +27,10 @@ def test_a_local_run_ends_where_one_slot_does(tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(tmp_path)
     alone, metrics = keras3_slots_program.trained(data)
     command = [sys.executable, keras3_slots_program.__file__, data, "2"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    finally:
+        subprocess.run([sys.executable, "-m", "det_native.client.command", "down"], check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     both, of_both = pickle.loads((tmp_path / "found.pkl").read_bytes())
     for one, two in zip(alone, both, strict=True):

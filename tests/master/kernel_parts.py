@@ -76,6 +76,7 @@ class KernelWorker(Worker):
         self.experiment_id, self.trial_id = answer.json()["experiment_id"], answer.json()["trial_id"]
         job = TrialJob(
             protocol=PROTOCOL,
+            master_url="",
             directory=asked.directory,
             blobs="",
             bundle=manifest(),

@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from det_harness.frameworks.torch.controller import PyTorchTrialController
-from det_harness.local.report import LocalReporter
 from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
 from det_harness.trial.lengths import periods_of
 from det_harness.trial.schedule import Schedule
 from det_harness.trial.services import Outcome, Services
 from det_harness.trial.warm_start import WarmStart
+from rows_reporter import RowsReporter
 from sklearn.datasets import load_digits
 from torch import nn
 
@@ -164,7 +164,7 @@ class LocalRun:
             config=config(**made), hparams={"global_batch_size": batch_size, **(hparams or {})}, trial_seed=5
         )
         self.storage = CheckpointStorage(str(directory))
-        self.reporter = LocalReporter("loss")
+        self.reporter = RowsReporter("loss")
         self.checkpoints: TrialCheckpoints | None = None
 
     def run(

@@ -10,13 +10,13 @@ from typing import Any
 
 import torch
 from det_harness.frameworks.torch.epochs.controller import EpochsController
-from det_harness.local.report import LocalReporter
 from det_harness.program.runner import ProgramStop
 from det_harness.ranks.communicator import Communicator, OneProcess
 from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
 from det_harness.trial.lengths import one_of_each, periods_of
 from det_harness.trial.schedule import Schedule
 from det_harness.trial.services import Services
+from rows_reporter import RowsReporter
 from torch.utils.data import DataLoader, TensorDataset
 
 from det_native.imports import load_optimizers
@@ -79,7 +79,7 @@ class EpochsRun:
             trial_seed=5,
             ranks=Ranks(rank, size, rank, size),
         )
-        self.reporter = LocalReporter("loss")
+        self.reporter = RowsReporter("loss")
         ended = itertools.count(1)
         self.services = Services(
             environment=self.environment,

@@ -13,14 +13,13 @@ import numpy as np
 import pytest
 import torch
 from det_harness.frameworks.torch.controller import PyTorchTrialController
-from det_harness.local.run import run_local
 from det_harness.trial import rng, state_files
 from digits_trials import Counter, Digits, DigitsTrial, Full, LocalRun, config, same, with_method
+from rows_reporter import train_here
 from torch import nn
 
 from det_native.errors import CheckpointError
 from det_native.pytorch import DataLoader, LRScheduler, PyTorchTrialContext, Reducer
-from det_native.schema.states import TrialState
 
 pytestmark = pytest.mark.slow
 
@@ -154,7 +153,7 @@ def test_a_local_run_leaves_the_process_as_it_was(tmp_path: Path, monkeypatch: p
     expected = (random.random(), np.random.rand(), torch.rand(1).item())
     random.seed(1), np.random.seed(1), torch.manual_seed(1)
     results = [
-        run_local(
+        train_here(
             lambda services: PyTorchTrialController(DigitsTrial, services),
             config=config(batches=5),
             hparams={"global_batch_size": 32},
@@ -165,13 +164,13 @@ def test_a_local_run_leaves_the_process_as_it_was(tmp_path: Path, monkeypatch: p
         for name in ("a", "b")
     ]
     assert (random.random(), np.random.rand(), torch.rand(1).item()) == expected
-    assert results[0].state is TrialState.COMPLETED
+    assert not results[0].interrupted.is_set()
     assert results[0].reporter.training_rows == results[1].reporter.training_rows
     assert len(results[0].reporter.checkpoints) == 1
 
 
 def test_the_quick_check_is_one_of_each_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    result = run_local(
+    result = train_here(
         lambda services: PyTorchTrialController(DigitsTrial, services),
         config=config(batches=1000),
         hparams={"global_batch_size": 32},
@@ -196,7 +195,7 @@ def test_ctrl_c_ends_with_a_checkpoint(tmp_path: Path) -> None:
             return super().train_batch(batch, epoch_idx, batch_idx)
 
     before = signal.getsignal(signal.SIGINT)
-    result = run_local(
+    result = train_here(
         lambda services: PyTorchTrialController(Interrupted, services),
         config=config(batches=50),
         hparams={"global_batch_size": 32},
@@ -205,7 +204,7 @@ def test_ctrl_c_ends_with_a_checkpoint(tmp_path: Path) -> None:
         framework="torch",
     )
     assert signal.getsignal(signal.SIGINT) is before
-    assert (result.outcome.batches, result.outcome.stopped, result.state) == (7, True, TrialState.CANCELED)
+    assert (result.outcome.batches, result.outcome.stopped, result.interrupted.is_set()) == (7, True, True)
     assert result.reporter.checkpoints[-1][1].batch == 7
     assert len(result.reporter.training_rows) == 7
 

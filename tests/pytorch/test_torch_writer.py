@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from det_harness.frameworks.torch.controller import PyTorchTrialController
-from det_harness.local.run import run_local
 from digits_trials import DigitsTrial, config
+from rows_reporter import train_here
 
 from det_native import tensorboard
 from det_native.errors import MissingDependencyError
@@ -50,7 +50,7 @@ def scalars(folder: Path, name: str) -> list[tuple[int, float]]:
 
 
 def train(folder: Path, trial_class: type[DigitsTrial], batches: int) -> None:
-    run_local(
+    train_here(
         lambda services: PyTorchTrialController(trial_class, services),
         config=config(batches=batches),
         hparams={"global_batch_size": 64},

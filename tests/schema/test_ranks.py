@@ -35,6 +35,7 @@ def job(config: dict[str, object] | None = None, devices: int = 0, threads: int 
         config=config or {},
         hparams={},
         trial_seed=1,
+        master_url="unix:/of/the/master",
         devices=[str(number) for number in range(devices)],
         threads=threads,
     )

@@ -1,56 +1,61 @@
-"""One experiment that runs on this machine: the block around its trials, and what each of them is given."""
+"""One training in this process: a run of one trial, which the master of this machine records."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, nullcontext
-from functools import partial
+import contextvars
+import logging
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
+from det_native._version import PROTOCOL
 from det_native.client import rendering
-from det_native.client.handles import Checkpoint, Experiment
+from det_native.client.connect import named_master
+from det_native.client.handles import Experiment
 from det_native.client.last import note_begun
-from det_native.client.local_source import LocalSource
 from det_native.display.environment import in_notebook
-from det_native.errors import InvalidHP
+from det_native.errors import DetError, InvalidHP
 from det_native.experimental.directory import working_directory
+from det_native.experimental.local.checkpoint_place import place_of_checkpoints
 from det_native.experimental.local.failures import describe
 from det_native.experimental.local.output import copied_output
-from det_native.experimental.local.own_processes import train_in_processes, wants_processes
-from det_native.experimental.local.program import keep_program
-from det_native.experimental.local.progress import Progress
-from det_native.experimental.local.record import Record
-from det_native.experimental.local.samples import Sample, Stage
-from det_native.experimental.local.written_files import files_listed
+from det_native.experimental.local.program import kept_program
+from det_native.experimental.local.progress import Observe, progress_bar, progress_line
+from det_native.experimental.local.samples import Sample
 from det_native.experimental.settings import Settings
 from det_native.frameworks import get_framework
-from det_native.local.log import LogWriter
-from det_native.local.store import LocalStore
-from det_native.schema import rest
+from det_native.kernel_runs.folder import VARIABLE, make_run_folder, records
+from det_native.kernel_runs.process import this_process
+from det_native.kernel_runs.recording import Recording
+from det_native.kernel_runs.source import KernelSource
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.environment import TrialEnvironment
-from det_native.schema.job import WarmStartSource
+from det_native.schema.kernel_runs import KernelRun
 from det_native.schema.lengths import UNTOLD
-from det_native.schema.manifests import CallKind, CheckpointManifest, Framework
+from det_native.schema.manifests import CallKind, Framework
 from det_native.schema.own_message import is_out_of_memory, memory_advice
-from det_native.schema.stage_words import begins_with, trained_on
-from det_native.schema.states import ExperimentState, MetricKind, TrialState
+from det_native.schema.rest import CaptureRow, Checkpoint, UserErrorInfo
+from det_native.schema.states import ExitReason
 
 if TYPE_CHECKING:
-    from det_harness.frameworks.base import FrameworkHarness
-    from det_harness.local.report import LocalReporter
     from det_harness.local.run import LocalRun
+    from det_harness.trial.publications import Publications
+    from det_harness.trial.report import SpoolReporter
 
+    from det_native.capture.model import Bundle
     from det_native.experimental.origin import Origin
 
-
-# A trial that has begun: as it is recorded, what is asked of it, what its reports go to, and its log.
-_Begun: TypeAlias = "tuple[rest.Trial, Stage, LocalReporter, LogWriter]"
+_UNRECORDED = f"This run is not recorded: {VARIABLE} is off."
+_NO_FOLDER = "This run is not recorded: neither DET_HOME nor the folder of temporary files could be written."
+_QUICK_CHECK = "A quick check (test=True) is not recorded."
 
 
 class LocalExperiment:
-    """One experiment that runs here, its code kept with it, and its trials as they come.
+    """A training in this process, its code kept with it.
 
     Parameters
     ----------
@@ -62,10 +67,9 @@ class LocalExperiment:
     framework : str
     settings : Settings
     origin : Origin
-    whole_epochs : bool
-        Whether epochs end with a smaller batch, which a length in records does not know.
-    in_processes : bool
-        Whether its trials cannot run in this process, whatever its framework says.
+    sample : Sample
+    steps : int, optional
+        Batches of an epoch, where the data tell them.
 
     Attributes
     ----------
@@ -83,305 +87,266 @@ class LocalExperiment:
         framework: Framework,
         settings: Settings,
         origin: Origin,
-        *,
-        whole_epochs: bool = False,
-        in_processes: bool = False,
+        sample: Sample,
+        steps: int | None = None,
     ) -> None:
+        from det_native.storage.checkpoints import CheckpointStorage
+
         self._payload = payload
-        self._complete = config
-        self._config = config.model_dump(mode="json")
         self._framework: Framework = framework
         self._settings = settings
-        self._needs_processes = in_processes
-        self._store = store = LocalStore.create()
-        bundle_id = keep_program(store, kind, payload, framework, settings, origin)
-        self._failing_batch = 0
-        self._failure: tuple[BaseException, rest.UserErrorInfo] | None = None
-        self._record = Record(store, config, framework, bundle_id, whole_epochs=whole_epochs)
-        # Each trial of a search has made models of its own, which may have other layers: its program makes them again.
-        made_elsewhere = config.searcher.name != "single" and not isinstance(payload, type)
-        loader = None if made_elsewhere else _loader(store, self._config, payload, settings.context_dir)
-        self.handle = Experiment(LocalSource(store, loader), store.id)
+        self._sample = sample
+        self._folder = folder = make_run_folder(recorded=records() and not settings.place.test)
+        named = named_master(settings.master_url)
+        self._place, self._config = place_of_checkpoints(config, folder, elsewhere=named is not None)
+        self._storage = CheckpointStorage(*self._place)
+        self._environment = TrialEnvironment(
+            config=self._config.model_dump(mode="json"), hparams=sample.hparams, trial_seed=sample.seed
+        )
+        self._length = self._length_in(steps)
+        self._run: LocalRun | None = None
+        self._journal: Publications | None = None
+        self._bundle: Bundle | None = None
+        self._recording: Recording | None = None
+        if not folder.temporary:
+            self._bundle, why = kept_program(kind, payload, framework, settings, origin, folder.blobs)
+            self._recording = Recording(folder, self._request(why), self._bundle, named)
+        unrecorded = _QUICK_CHECK if settings.place.test else _UNRECORDED if not records() else _NO_FOLDER
+        self._source = KernelSource(self._recording, self._load, unrecorded)
+        self.handle = Experiment(self._source, self._source.number)
         note_begun(self.handle)
 
     @property
-    def interrupted(self) -> bool:
-        """Whether Ctrl-C ended the last trial."""
-        return self._record.interrupted
-
-    @property
     def in_view(self) -> bool:
-        """Whether a live view shows it, which leaves nothing to say for bars and for lines between trials."""
+        """Whether a view shows it, which leaves nothing to say for bars."""
         return self._settings.show == "view" and not self._settings.place.test and in_notebook()
 
-    @property
-    def record(self) -> Record:
-        """What is kept of it and its trials."""
-        return self._record
-
-    @contextmanager
-    def running(
-        self, planned: int | None = 1, share_done: Callable[[Mapping[int, float]], float] | None = None
-    ) -> Iterator[None]:
-        """Keep the record up to date around the trials, which run in the context directory.
-
-        Parameters
-        ----------
-        planned : int or None
-            How many trials there will be; None where what they come to decides it.
-        share_done : callable, optional
-            See ``Record.begin()``.
-        """
-        with self._store.lock:
-            self._record.begin(planned, share_done)
-            if self.in_view:
-                rendering.current().follow(self.handle, "view")
-            try:
-                with working_directory.inside(self._settings.context_dir), _environment_kept(self._payload):
-                    yield
-            except BaseException as error:
-                failure = self._failure
-                told = failure is not None and failure[0] is error
-                self._record.end(ExperimentState.ERROR, failure[1] if failure and told else describe(error))
-                if self._record.trained:
-                    print(f"What was done before the error is kept: det.attach({self._store.id!r}).")
-                raise
-            finally:
-                self._failure = None  # its traceback holds the user's objects
-            if self.interrupted:
-                self._record.end(ExperimentState.CANCELED, self._record.why_interrupted())
-            else:
-                self._record.end(ExperimentState.COMPLETED)
-
-    @property
-    def in_processes(self) -> bool:
-        """Whether its trials run in processes of their own."""
-        return self._needs_processes or wants_processes(self._complete, self._framework)
-
-    def run_trial(self, sample: Sample, steps: int | None = None) -> Any:
-        """Run one trial to its end and return what the user's call returns: the handle, from processes of its own.
-
-        Parameters
-        ----------
-        sample : Sample
-        steps : int, optional
-            Batches of an epoch, where the data tell them.
-        """
-        return self.run_stage(Stage(1, sample), steps, alone=True)
-
-    def run_stage(
-        self,
-        stage: Stage,
-        steps: int | None = None,
-        *,
-        alone: bool = False,
-        watch: Callable[[int, Mapping[str, float]], bool] | None = None,
-    ) -> Any:
-        """Run one trial to the end of what is asked of it now; see :meth:`run_trial`.
-
-        Parameters
-        ----------
-        stage : Stage
-        steps : int, optional
-        alone : bool
-            Whether it is the training of the objects that the user has here, wherever it is done.
-        watch : callable, optional
-            Is told of each validation, batch and metrics, and says whether the trial is to end early.
-        """
+    def run(self) -> Any:
+        """Train to the end and return what the user's call returns."""
         from det_harness.frameworks.base import harness_of
-        from det_harness.trial.services import OwnProcessNeededError
 
-        harness, of_user = harness_of(self._framework), alone and not isinstance(self._payload, type)
-        with self._recorded(stage, steps, watch) as begun:
-            if of_user:
+        harness = harness_of(self._framework)
+        with self.running() as run:
+            if not isinstance(self._payload, type):
                 harness.build(self._payload)
                 harness.note_names(self._payload)
-            if not self.in_processes:
-                try:
-                    return self._run_here(begun, harness)
-                except OwnProcessNeededError as need:
-                    self._needs_processes = True  # the trials that follow do the same
-                    print(f"{need}: the trial starts over in a process of its own.")
-            last = self._run_in_processes(begun)
-            if last is not None and of_user and bool(getattr(self._payload, "trained_parts", ())):
-                harness.load_into(self._payload, last)
-        return self.handle
-
-    def _run_here(self, begun: _Begun, harness: FrameworkHarness) -> Any:
-        with self._run_of(begun) as run:
             run.outcome = harness.controller(self._payload, run.services).run()
-        return run.outcome.result
-
-    def _run_in_processes(self, begun: _Begun) -> Path | None:
-        """Run a trial in processes of its own; return where its last checkpoint lies."""
-        trial, stage, reporter, log = begun
-        test = self._settings.place.test
-        state, batches = train_in_processes(
-            self._store,
-            trial,
-            self._complete,
-            reporter,
-            log,
-            test=test,
-            stage=stage.length,
-            resume=self._resume(stage, reporter),
-            warm_start=self._weights(stage),
-        )
-        self._record.end_trial(reporter, state, batches=batches)
-        return Path(reporter.checkpoints[-1][0]) if reporter.checkpoints else None
+        return self.handle if run.outcome.result is None else run.outcome.result
 
     @contextmanager
-    def trial(self, sample: Sample, steps: int | None = None) -> Iterator[LocalRun]:
-        """Record the trial that is run in the block, in this process, which has to say its outcome."""
-        with self._recorded(Stage(1, sample), steps) as begun, self._run_of(begun) as run:
-            yield run
+    def running(self) -> Iterator[LocalRun]:
+        """Report the training of the block, which runs in the context directory and has to say its outcome."""
+        from det_harness.trial.forks import this_is_the_worker
+        from det_harness.trial.services import OwnProcessNeededError
 
-    @contextmanager
-    def _run_of(self, begun: _Begun) -> Iterator[LocalRun]:
-        from det_harness.frameworks.base import harness_for
-        from det_harness.local.bundle import blobs_of
-        from det_harness.local.run import local_run
-
-        trial, stage, reporter, log = begun
-        harness = harness_for(self._payload)
-        if getattr(self._payload, "bar_left_out", False):
-            self._payload.log_line = partial(log.write, stream="stdout")
-        with (
-            copied_output(log),
-            files_listed(self._store, trial.id, reporter),
-            local_run(
-                config=self._config,
-                hparams=stage.sample.hparams,
-                trial_seed=stage.sample.seed,
-                stage=_written(stage),
-                resume=self._resume(stage, reporter),
-                warm_start=self._weights(stage),
-                directory=self._files(trial.id),
-                outputs=blobs_of(self._store.folder),
-                framework=self._framework,
-                test=self._settings.place.test,
-                reporter=reporter,
-                seeded=harness.begins_with_seed(self._payload),
-                part=getattr(self._payload, "part", "batch"),
-            ) as run,
-        ):
-            try:
-                yield run
-            except BaseException:
-                self._failing_batch = run.failing_batch
-                raise
-        if reporter.checkpoints and not isinstance(self._payload, type):
-            harness.note_end(self._payload, Path(reporter.checkpoints[-1][0]))
-        assert run.outcome is not None
-        self._record.end_trial(reporter, run.state, batches=run.outcome.batches)
-
-    @contextmanager
-    def _recorded(
-        self,
-        stage: Stage,
-        steps: int | None,
-        watch: Callable[[int, Mapping[str, float]], bool] | None = None,
-    ) -> Iterator[_Begun]:
-        """Begin a trial and show how far it is; an exception of the block ends it, else the block does."""
-        from det_harness.local.report import LocalReporter
-
-        weights = self._weights(stage)
-        warm_start = None if weights is None else weights.manifest.uuid
-        trial = self._record.begin_trial(stage, self._length(stage, steps), warm_start)
-        quiet = self.in_view or self._settings.show == "none"
-        if self._record.planned != 1 and not quiet:
-            print(self._announced(trial, stage))
-        searcher = self._config["searcher"]
-        own_bar = get_framework(self._framework).own_progress
-        progress = None if self._settings.place.test or own_bar or quiet else Progress(trial, searcher["metric"] or "")
-        reporter = LocalReporter(
-            searcher["metric"] or None,
-            smaller_is_better=searcher["smaller_is_better"],
-            observe=progress.observe if progress else None,
-        )
-        if stage.goes_on:
-            checkpoints = [(one.location, one.manifest) for one in self._store.checkpoints(trial.id)]
-            training, validation, logged = (self._store.rows(trial.id, kind) for kind in MetricKind)
-            epochs, media = self._store.epochs(trial.id), self._store.media(trial.id)
-            reporter.take_up(training, validation, checkpoints, epochs, logged, media)
-            reporter.system(self._store.samples(trial.id))
-        reporter.watch = watch
-        self._record.follow(reporter)
+        this_is_the_worker()
+        reporter = self._open_reporter()
         try:
-            with progress or nullcontext(), self._log(trial) as log:
-                self._log_stage(stage, weights, log)
-                yield trial, stage, reporter, log
+            with (
+                working_directory.inside(self._settings.context_dir),
+                _environment_kept(self._payload),
+                self._progress() as observe,
+                self._kept_output(reporter),
+                self._local_run(reporter, observe) as run,
+            ):
+                self._run = run
+                yield run
+            self._note_end(run)
+        except OwnProcessNeededError:
+            self._end(reporter, ExitReason.STOPPED)  # it starts over elsewhere: this is no failure
+            raise
         except BaseException as error:
             if is_out_of_memory(error):
-                error.add_note(
-                    memory_advice(self._environment(stage).batch_size, self._complete.resources.slots_per_trial)
-                )
-            state = TrialState.CANCELED if isinstance(error, InvalidHP) else TrialState.ERROR
-            self._failure = error, describe(error, self._failing_batch)
-            self._record.end_trial(reporter, state, self._failure[1])
+                slots = self._config.resources.slots_per_trial
+                error.add_note(memory_advice(self._environment.batch_size, slots))
+            reason = ExitReason.INVALID_HYPERPARAMETERS if isinstance(error, InvalidHP) else ExitReason.USER_ERROR
+            failing = 0 if self._run is None else self._run.failing_batch
+            self._end(reporter, reason, describe(error, failing))
             raise
+        stopped = run.outcome is not None and run.outcome.stopped and reporter.stop_requested
+        if run.interrupted.is_set() or stopped:
+            self._end(reporter, ExitReason.STOPPED)
+        else:
+            self._end(reporter, ExitReason.COMPLETED)
+
+    def _open_reporter(self) -> SpoolReporter:
+        from det_harness.local.connection import NoRecord, RecordedConnection
+        from det_harness.trial.publications import Publications
+        from det_harness.trial.report import SpoolReporter
+        from det_harness.trial.spool import Spool
+
+        folder, recording = self._folder, self._recording
+        if recording is not None:
+            self._journal = Publications(folder.path, folder.run_id, *self._place)
+            self._show_when_recorded(recording)
+        return SpoolReporter(
+            NoRecord() if recording is None else RecordedConnection(recording, folder.run_id),
+            Spool(folder.path / "spool"),
+            metric=self._environment.metric,
+            smaller_is_better=self._environment.smaller_is_better,
+            on_checkpoint=None if self._journal is None else self._journal.end,
+            outages=logging.DEBUG,
+        )
+
+    def _local_run(self, reporter: SpoolReporter, observe: Observe | None) -> AbstractContextManager[LocalRun]:
+        from det_harness.frameworks.base import harness_for
+        from det_harness.local.run import local_run
+        from det_harness.trial.checkpoint import CheckpointOwner
+
+        folder = self._folder
+        return local_run(
+            config=self._environment.config,
+            hparams=self._sample.hparams,
+            trial_seed=self._sample.seed,
+            owner=CheckpointOwner(
+                framework=self._framework,
+                hparams=self._sample.hparams,
+                experiment_id=0,  # the master has the numbers, and none may be there yet
+                trial_id=0,
+                run_id=folder.run_id,
+                bundle_id=None if self._bundle is None else self._bundle.manifest.id,
+            ),
+            checkpoints=self._storage,
+            blobs=folder.blobs,
+            tensorboard=folder.tensorboard,
+            reporter=reporter,
+            test=self._settings.place.test,
+            observe=observe,
+            journal=self._journal,
+            seeded=harness_for(self._payload).begins_with_seed(self._payload),
+            part=getattr(self._payload, "part", "batch"),
+        )
 
     @contextmanager
-    def _log(self, trial: rest.Trial) -> Iterator[LogWriter]:
-        log = LogWriter(self._store.trial_folder(trial.id), trial.id, f"{self._store.id}-{trial.id}")
-        with closing(log):
-            yield log
+    def _kept_output(self, reporter: SpoolReporter) -> Iterator[None]:
+        """Keep what the training in the block prints, and the files that it writes."""
+        from det_harness.local.written_files import files_reported
 
-    def _announced(self, trial: rest.Trial, stage: Stage) -> str:
-        """Return the line between two trials."""
-        if stage.goes_on:
-            return f"Trial {trial.id} goes on, to batch {trial.target_batches}."
-        of = "" if self._record.planned is None else f" of {self._record.planned}"
-        return f"Trial {trial.id}{of}: {trial.hparams}"
+        if self._recording is None:
+            yield
+            return
+        with (
+            copied_output(self._folder.path / "output.log") as write,
+            files_reported(self._folder.blobs, reporter.artifacts, self._batches),
+        ):
+            if getattr(self._payload, "bar_left_out", False):
+                self._payload.log_line = lambda text: write(f"{text}\n")
+            yield
 
-    def _log_stage(self, stage: Stage, weights: WarmStartSource | None, log: LogWriter) -> None:
-        """Tell the trial's log what the search asks of it, as a master does."""
-        if stage.goes_on and stage.length is not None:
-            log.write(trained_on(stage.length), "system")
-        if weights is not None:
-            log.write(begins_with(stage.parent, weights.manifest), "system")
+    @contextmanager
+    def _progress(self) -> Iterator[Observe | None]:
+        """Show how far the training in the block is; gives what is told of each report."""
+        settings, recording = self._settings, self._recording
+        target, metric = self._length, self._environment.metric
+        shown: AbstractContextManager[Observe | None] = nullcontext()
+        if self.in_view:
+            shown = progress_line(target, metric, over=lambda: recording is not None and recording.numbers is not None)
+        elif settings.show != "none" and not settings.place.test and not get_framework(self._framework).own_progress:
+            shown = progress_bar(target, metric)
+        with shown as show:
+            if recording is None:
+                yield show
+                return
 
-    def _resume(self, stage: Stage, reporter: LocalReporter) -> CheckpointManifest | None:
-        """Return the checkpoint where a trial goes on."""
-        return reporter.checkpoints[-1][1] if stage.goes_on and reporter.checkpoints else None
+            def observe(batches: int, metrics: Mapping[str, Any]) -> None:
+                recording.begun.set()
+                if show is not None:
+                    show(batches, metrics)
 
-    def _weights(self, stage: Stage) -> WarmStartSource | None:
-        """Return whose weights a new trial begins with."""
-        if stage.parent is None or stage.goes_on:
-            return None
-        found = self._store.checkpoints(stage.parent)
-        if not found:
-            return None
-        return WarmStartSource(checkpoints=str(self._files(stage.parent)), manifest=found[-1].manifest)
+            yield observe
 
-    def _length(self, stage: Stage, steps: int | None) -> int:
+    def _show_when_recorded(self, recording: Recording) -> None:
+        """Have a live view under this cell as soon as there is something that it can ask."""
+        if not self.in_view:
+            return
+        context = contextvars.copy_context()  # in which the thread publishes under this cell
+
+        def show() -> None:
+            import det_native.display  # noqa: F401 (registers what shows it)
+
+            with suppress(DetError, OSError):
+                context.run(rendering.current().follow, self.handle, "view")
+
+        recording.when_recorded(lambda: threading.Thread(target=show, name="det-live-begins", daemon=True).start())
+
+    def _note_end(self, run: LocalRun) -> None:
+        """Make of this process what a training leaves beside its objects."""
+        from det_harness.frameworks.base import harness_for
+
+        last = run.reporter.last_checkpoint
+        if last is None or isinstance(self._payload, type):
+            return
+        harness, location = harness_for(self._payload), Path(last[0])
+        if location.is_dir():
+            harness.note_end(self._payload, location)
+            return
+        with tempfile.TemporaryDirectory(prefix="det-checkpoint-") as folder:
+            self._storage.fetch(last[1].uuid, Path(folder) / "files", last[1].sha256)
+            harness.note_end(self._payload, Path(folder) / "files")
+
+    def _end(self, reporter: SpoolReporter, reason: ExitReason, error: UserErrorInfo | None = None) -> None:
+        """Report how the training has ended; the thread goes on sending."""
+        from det_harness.trial.ending import ended_early, leave_exit_report
+
+        run, folder, recording = self._run, self._folder, self._recording
+        early = (
+            reason is ExitReason.COMPLETED
+            and run is not None
+            and run.outcome is not None
+            and ended_early(run.outcome, run.services.schedule, run.told_length)
+        )
+        report = reporter.exit(reason, self._batches(), error, early=early)
+        if recording is None:
+            reporter.close()
+            folder.remove()
+            return
+        leave_exit_report(folder.path, report)
+        reporter.leave()
+        self._source.ended(reporter)
+        recording.end()
+        if recording.failed:
+            print(recording.why_not)
+        elif reason is ExitReason.USER_ERROR and report.batch:
+            print("What was done before the error is kept: det.last_experiment() has it.")
+
+    def _batches(self) -> int:
+        return 0 if self._run is None else self._run.batches
+
+    def _request(self, why_no_program: str) -> KernelRun:
+        found = [] if self._bundle is None else self._bundle.report
+        return KernelRun(
+            protocol=PROTOCOL,
+            run_id=self._folder.run_id,
+            token=self._folder.token,
+            config=self._environment.config,
+            framework=self._framework,
+            hparams=self._sample.hparams,
+            trial_seed=self._sample.seed,
+            length=self._length,
+            no_program=why_no_program,
+            report=[CaptureRow.model_validate(row.model_dump()) for row in found],
+            process=this_process(),
+            directory=str(self._folder.path),
+            started=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        )
+
+    def _length_in(self, steps: int | None) -> int:
+        """Return the batches of the trial; 0 where the training says by itself how long it is."""
         from det_harness.trial.lengths import in_whole_epochs, one_of_each, periods_of
 
-        environment = self._environment(stage)
+        environment, records = self._environment, self._config.records_per_epoch
         periods = one_of_each() if self._settings.place.test else periods_of(environment)
-        records = self._complete.records_per_epoch
         if steps is None and get_framework(self._framework).whole_epochs and records and environment.batch_size:
             steps = -(-records // environment.batch_size)
         length = (periods if steps is None else in_whole_epochs(periods, environment, steps)).length
         return 0 if length == UNTOLD.units else length
 
-    def _environment(self, stage: Stage) -> TrialEnvironment:
-        hparams, seed = stage.sample
-        return TrialEnvironment(config=self._config, hparams=hparams, trial_seed=seed, stage=_written(stage))
+    def _load(self, checkpoint: Checkpoint, directory: Path) -> Any:
+        """Load a checkpoint by what this process has, in the directory that it was trained in."""
+        from det_harness.program.load import load_weights
 
-    def last_value(self, trial_id: int, metric: str) -> float | None:
-        """Return a metric of a trial at its last validation that has it; None if there is none."""
-        found = [row.metrics[metric] for row in self._store.rows(trial_id, "validation") if metric in row.metrics]
-        return float(found[-1]) if found else None
-
-    def folder_of(self, checkpoint: Checkpoint) -> Path:
-        """Return where the files of a checkpoint of its lie."""
-        return self._files(checkpoint.trial_id) / checkpoint.uuid
-
-    def _files(self, trial_id: int) -> Path:
-        folder = self._store.trial_folder(trial_id) / "files"
-        folder.mkdir(exist_ok=True)
-        return folder
+        with working_directory.inside(self._settings.context_dir):
+            return load_weights(self._payload, directory, self._environment)
 
 
 @contextmanager
@@ -394,23 +359,3 @@ def _environment_kept(payload: Any) -> Iterator[None]:
     finally:
         if context is not None:
             context.use_environment(environment)
-
-
-def _written(stage: Stage) -> dict[str, int] | None:
-    return None if stage.length is None else stage.length.model_dump()
-
-
-def _loader(
-    store: LocalStore, config: dict[str, Any], payload: Any, context_dir: Path | None
-) -> Callable[[rest.Checkpoint, Path], Any]:
-    """Return what loads a checkpoint by what this process has, in the directory that it was trained in."""
-
-    def load(checkpoint: rest.Checkpoint, directory: Path) -> Any:
-        from det_harness.program.load import load_weights
-
-        trial = next(trial for trial in store.trials() if trial.id == checkpoint.trial_id)
-        environment = TrialEnvironment(config=config, hparams=trial.hparams, trial_seed=trial.seed)
-        with working_directory.inside(context_dir):
-            return load_weights(payload, directory, environment)
-
-    return load

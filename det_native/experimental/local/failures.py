@@ -8,7 +8,6 @@ from typing import Any
 
 from det_native.capture.log import ExecutionLog, current_log
 from det_native.errors import DivergedError, is_own, without_ours
-from det_native.experimental.local.own_processes import ProcessFailedError
 from det_native.schema import rest
 from det_native.schema.cell_titles import cell_title
 from det_native.schema.own_message import own_message, with_advice
@@ -25,9 +24,6 @@ def describe(error: BaseException, batch: int = 0) -> rest.UserErrorInfo:
     batch : int
         The batch in which it was raised, counted from 1; 0 before the first one was done.
     """
-    for told in (error, error.__cause__):
-        if isinstance(told, ProcessFailedError):
-            return told.info
     if isinstance(error, DivergedError):
         return rest.UserErrorInfo(
             type=type(error).__name__, message=error.without_batch, traceback="", batch=error.batch or batch

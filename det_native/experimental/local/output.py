@@ -5,33 +5,38 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any, Literal
-
-from det_native.local.log import LogWriter
-
-Name = Literal["stdout", "stderr"]
-
-_LONGEST_PARTIAL = 1 << 16
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 
 @contextmanager
-def copied_output(log: LogWriter) -> Iterator[None]:
-    """Copy what is printed in the block into a log, that of loggers included."""
+def copied_output(path: Path) -> Iterator[Callable[[str], None]]:
+    """Copy what is printed in the block into a file, that of loggers included, as the output of a worker lies there.
+
+    Gives what writes a text into the file alone.
+    """
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    except OSError:  # a full disk: no line of a log is worth the training
+        yield lambda text: None
+        return
     with ExitStack() as stack:
+        stack.callback(os.close, file)
         for name in ("stdout", "stderr"):
-            stack.enter_context(_copied(name, log))
-        yield
+            stack.enter_context(_copied(name, file))
+        yield partial(_write, file)
 
 
 @contextmanager
-def _copied(name: Name, log: LogWriter) -> Iterator[None]:
+def _copied(name: str, file: int) -> Iterator[None]:
     original = getattr(sys, name)
     if original is None:  # a process without a console
         yield
         return
-    copying = _Copying(original, log, name)
+    copying = _Copying(original, file)
     setattr(sys, name, copying)
     handlers = [handler for handler in _handlers() if handler.stream is original]
     for handler in handlers:
@@ -54,23 +59,25 @@ def _handlers() -> list[logging.StreamHandler[Any]]:
     return [handler for handler in found.values() if isinstance(handler, logging.StreamHandler)]
 
 
-class _Copying:
-    """A stream that writes to another one and copies whole lines into a log; all else is the other one's."""
+def _write(file: int, text: str) -> None:
+    with suppress(OSError):
+        os.write(file, text.encode("utf-8", "backslashreplace"))
 
-    def __init__(self, original: Any, log: LogWriter, name: Name) -> None:
+
+class _Copying:
+    """A stream that writes to another one, and the same into a file; all else is the other one's."""
+
+    def __init__(self, original: Any, file: int) -> None:
         self._original = original
-        self._log: LogWriter | None = log
-        self._name: Name = name
+        self._file: int | None = file
         self._pid = os.getpid()
-        self._partial = ""
 
     def write(self, text: str) -> Any:
-        """Write to the other stream, then to the log."""
+        """Write to the other stream, then to the file."""
         written = self._original.write(text)
-        # A process that was forked from this one writes nothing to the log: its lines would get numbers twice.
-        if self._log is not None and isinstance(text, str) and os.getpid() == self._pid:
-            with suppress(OSError):  # a full disk: no line of a log is worth the training
-                self._copy(text)
+        # What a process prints that was forked from this one is not the run's.
+        if self._file is not None and isinstance(text, str) and os.getpid() == self._pid:
+            _write(self._file, text)
         return written
 
     def writelines(self, lines: Any) -> None:
@@ -79,28 +86,11 @@ class _Copying:
             self.write(line)
 
     def end(self) -> None:
-        """Copy what has no end of line yet, and nothing more."""
-        log, self._log = self._log, None
-        if log is not None and self._partial.strip():
-            with suppress(OSError):
-                log.write(self._partial, self._name)
+        """Copy no more."""
+        self._file = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._original, name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._original)
-
-    def _copy(self, text: str) -> None:
-        log = self._log
-        assert log is not None
-        *lines, rest = text.split("\n")
-        for line in lines:
-            log.write(self._partial + line, self._name)
-            self._partial = ""
-        # A bar that is written over in place may be so all day long: what it showed before is forgotten.
-        cut = max(rest.rfind("\r"), rest.rfind("\b"))
-        self._partial = rest[cut + 1 :] if -1 < cut < len(rest) - 1 else self._partial + rest
-        if len(self._partial) > _LONGEST_PARTIAL:
-            log.write(self._partial, self._name)
-            self._partial = ""

@@ -1,40 +1,82 @@
-"""How far a trial is that runs here."""
+"""How far a training is that runs here, drawn from this process: no master is asked."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from det_native.client import rendering
 from det_native.client.progress import newest_metrics
-from det_native.schema import rest
+
+_LINE_SECONDS = 0.5
+Observe = Callable[[int, Mapping[str, Any]], None]
 
 
-class Progress:
-    """A progress bar for one trial that runs here.
+@contextmanager
+def progress_bar(target: int, metric: str | None) -> Iterator[Observe]:
+    """Show a progress bar for the training in the block; gives what is told of each report.
 
     Parameters
     ----------
-    trial : rest.Trial
+    target : int
+        Batches; 0 where they are not known.
     metric : str or None
         The searcher's.
     """
+    import det_native.display  # noqa: F401 (registers what shows progress)
 
-    def __init__(self, trial: rest.Trial, metric: str | None) -> None:
-        self._trial = trial
-        self._metric = metric
-        self._metrics: dict[str, Any] = {}
+    view = rendering.current().progress("Trial 1")
+    newest: dict[str, Any] = {}
 
-    def __enter__(self) -> None:
-        import det_native.display  # noqa: F401 (registers what shows progress)
+    def observe(batches: int, metrics: Mapping[str, Any]) -> None:
+        newest.update(metrics)
+        view.update(min(batches / max(target, 1), 1.0), newest_metrics(newest, metric))
 
-        self._view = rendering.current().progress(f"Trial {self._trial.id}")
+    try:
+        yield observe
+    finally:
+        view.close()
 
-    def __exit__(self, *_: object) -> None:
-        self._view.close()
 
-    def observe(self, batches: int, metrics: Mapping[str, Any]) -> None:
-        """Show how far the trial is, and its newest metrics."""
-        self._metrics |= metrics
-        fraction = min(batches / max(self._trial.target_batches, 1), 1.0)
-        self._view.update(fraction, newest_metrics(self._metrics, self._metric))
+@contextmanager
+def progress_line(target: int, metric: str | None, *, over: Callable[[], bool]) -> Iterator[Observe]:
+    """Show the batch and the newest metrics in a line, as long as no master has the run that a view could show.
+
+    Parameters
+    ----------
+    target, metric
+        See :func:`progress_bar`.
+    over : callable
+        Whether a view shows the run by now.
+    """
+    import det_native.display  # noqa: F401
+
+    line: rendering.LineInPlace | None = None
+    newest: dict[str, Any] = {}
+    last = time.monotonic()
+    text = ""
+
+    def observe(batches: int, metrics: Mapping[str, Any]) -> None:
+        nonlocal last, text
+        newest.update(metrics)
+        text = f"batch {batches}{f' of {target}' if target else ''}: {newest_metrics(newest, metric)}"
+        if time.monotonic() - last >= _LINE_SECONDS:
+            say()
+
+    def say() -> None:
+        nonlocal line, last
+        last = time.monotonic()
+        if over():
+            if line is not None:
+                line.say("")
+            return
+        line = rendering.current().line_in_place() if line is None else line
+        line.say(text)
+
+    try:
+        yield observe
+    finally:
+        if text:
+            say()

@@ -1,4 +1,4 @@
-"""Which trials a call means that trains here: configuration, hyperparameters and seed of each."""
+"""Which trial a call means that trains here: its configuration, hyperparameters and seed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from det_native.experimental.settings import Settings, complete_for_fit
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.environment import TrialEnvironment
-from det_native.schema.lengths import Length
 from det_native.schema.sampling import sample_hyperparameters
 
 
@@ -25,46 +24,6 @@ class Sample(NamedTuple):
     seed: int
 
 
-class Stage(NamedTuple):
-    """What a search asks of a trial: a new one, or one that goes on where it was.
-
-    Attributes
-    ----------
-    trial : int
-        Its number, from 1.
-    sample : Sample
-    length : Length or None
-        To where it trains, in total; None for the whole length.
-    goes_on : bool
-        Whether it has trained before.
-    parent : int or None
-        The trial whose weights a new one begins with.
-    """
-
-    trial: int
-    sample: Sample
-    length: Length | None = None
-    goes_on: bool = False
-    parent: int | None = None
-
-
-def config_of_one_trial(settings: Settings, call: Any) -> ExperimentConfig:
-    """Return the configuration of a call that trains here one trial, with the sample that ``init()`` has drawn.
-
-    Parameters
-    ----------
-    settings : Settings
-    call : EstimatorCall or UnchangedCall
-    """
-    config = config_of_call(settings, call)
-    if searches(config, settings):
-        print(
-            f"searcher.name is {config.searcher.name}: here, {call.kind}() trains the model as it was built, with one "
-            "sample of the hyperparameters. On the cluster it runs the search."
-        )
-    return config
-
-
 def config_of_call(settings: Settings, call: Any) -> ExperimentConfig:
     """Return the configuration of a call that trains here.
 
@@ -76,11 +35,6 @@ def config_of_call(settings: Settings, call: Any) -> ExperimentConfig:
     config = complete_for_fit(settings, call)
     # init() has drawn the sample that the model was built with: its seed is the experiment's.
     return config.with_seed(call.context.env.config["reproducibility"]["experiment_seed"])
-
-
-def searches(config: ExperimentConfig, settings: Settings) -> bool:
-    """Return whether a run is more than the one trial of a quick check, or of the searcher ``single``."""
-    return config.searcher.name != "single" and not settings.place.test
 
 
 def sample_of_call(config: ExperimentConfig, call: Any) -> Sample:

@@ -41,7 +41,7 @@ from det_native.schema.kernel_runs import KernelProcess
 from det_native.schema.manifests import BundleManifest
 from det_native.schema.outputs import Artifact, LoggedMedium, Medium, WrittenFile
 from det_native.schema.processes import is_alive, is_near
-from det_native.schema.run_ids import id_of
+from det_native.schema.run_ids import written
 from det_native.schema.sealed import unseal
 from det_native.schema.states import CheckpointState, ExperimentState, MetricKind, RunState, TrialState
 from det_native.storage.blobs import BlobStore
@@ -127,7 +127,7 @@ class _Old:
         """Return an id that is the same however often this is tried."""
         made = int(datetime.fromisoformat(trial.created).timestamp() * 1000)
         digest = hashlib.sha256(f"{self._folder}\0{self._detail.created}\0{trial.id}".encode()).digest()
-        return id_of(made, int.from_bytes(digest[:10]))
+        return written(made, int.from_bytes(digest[:10]))
 
     def _of_trial(self, trial: rest.Trial) -> Path:
         return self._folder / "trials" / str(trial.id)

@@ -173,7 +173,6 @@ def facts_of(connection: Connection, owner: str, ids: Sequence[int]) -> Iterable
         of_best = best.get(experiment.id)
         yield Facts(
             experiment,
-            experiment.id,
             owner,
             {} if of_best is None else of_best.hparams,
             () if of_best is None else of_best.metrics,

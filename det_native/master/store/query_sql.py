@@ -253,8 +253,6 @@ class Translator:
 
     @staticmethod
     def _number_field(name: str, operator: str, value: str) -> Condition:
-        if value.startswith("local-"):
-            return false()
         number = number_of(value)
         if number is None or abs(number) > _LARGEST:  # beyond what the column may have
             raise _NotInSqlError

@@ -29,13 +29,9 @@ _MISSING = object()
 
 @dataclass(frozen=True)
 class Facts:
-    """What is known of an experiment: of its best trial the hyperparameters, and the summaries of its metrics.
-
-    `shown_id` is its number, or ``"local-3"``.
-    """
+    """What is known of an experiment: of its best trial the hyperparameters, and the summaries of its metrics."""
 
     experiment: rest.Experiment
-    shown_id: int | str
     owner: str = ""
     hyperparameters: Mapping[str, Any] = field(default_factory=dict)
     summaries: Sequence[MetricSummary] = ()
@@ -167,7 +163,7 @@ def _field_holds(name: str, operator: str, value: str, facts: Facts, now: dateti
         seconds, spent = seconds_of(value), duration_milliseconds(experiment, now)
         return seconds is not None and spent is not None and _COMPARE[operator](spent, round(seconds * 1000))
     if kind == "id":
-        return _id_holds(facts.shown_id, operator, value)
+        return _value_holds(experiment.id, operator, value)
     if FIELDS[name].path:
         return _value_holds(_at(experiment.config, FIELDS[name].path), operator, value)
     if name == "label":
@@ -177,12 +173,6 @@ def _field_holds(name: str, operator: str, value: str, facts: Facts, now: dateti
     found = facts.owner if name == "user" else getattr(experiment, name)
     inside = name == "project" and operator == ":" and f"{found}/".lower().startswith(f"{value}/".lower())
     return inside or _value_holds(found, operator, value)
-
-
-def _id_holds(shown_id: int | str, operator: str, value: str) -> bool:
-    if value.startswith("local-") or isinstance(shown_id, str):
-        return operator in ("=", ":") and str(shown_id) == value
-    return _value_holds(shown_id, operator, value)
 
 
 def _time_holds(time: str | None, operator: str, value: str, now: datetime) -> bool:

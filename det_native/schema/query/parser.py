@@ -266,7 +266,7 @@ def _wanted(name: Name, operator: str) -> tuple[Callable[[str], bool], str] | No
         return None
     return {
         "number": ((lambda value: number_of(value) is not None), "a number"),
-        "id": ((lambda value: number_of(value.removeprefix("local-")) is not None), "the number of an experiment"),
+        "id": ((lambda value: number_of(value) is not None), "the number of an experiment"),
         "state": (_is_state, f"a state: {_states()}"),
         "yes or no": ((lambda value: value.lower() in _YES), "yes or no"),
         "duration": ((lambda value: seconds_of(value) is not None), "a duration, such as 90s, 10m or 2h"),

@@ -1,204 +1,72 @@
-"""What a local trial reports: kept in memory, and said while a quick check runs."""
+"""What is said and drawn of a trial in this process while it reports."""
 
 from __future__ import annotations
 
-import math
-import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from det_harness.trial.services import PassingReporter, Reporter
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.metric_names import companions
-from det_native.schema.outputs import WrittenFile
-from det_native.schema.rest import EpochRow, LoggedMedium, Medium, MetricRow, SystemSample
-from det_native.schema.system_samples import MOST_SAMPLES, only_new, thin_by_rank
+
+#: Is told of each report: batches done, and the newest metrics.
+Observe = Callable[[int, Mapping[str, Any]], None]
 
 
-class LocalReporter(Reporter):
-    """Keeps a local trial's reports in memory, in the shape in which a master would return them.
+class KernelReporter(PassingReporter):
+    """Passes reports on, and keeps what this process has to know of them.
 
     Parameters
     ----------
-    metric : str or None
-        The searcher's metric.
-    smaller_is_better : bool
+    reporter : Reporter
     observe : callable, optional
-        Is told of each report: batches done, and the newest metrics.
+        See `Observe`.
 
     Attributes
     ----------
-    training_rows, validation_rows, logged_rows : list of MetricRow
-        In order of batches.
-    logged_media : list of Medium
-        In the order in which they were logged.
-    epochs : list of EpochRow
-        What the framework's own history has.
-    checkpoints : list of (str, CheckpointManifest)
-        Location and manifest of each, in the order in which they were completed.
-    samples : list of SystemSample
-        By time; a new list each time that there are more.
-    written : dict of str to WrittenFile
-        Files that its processes have written, by path.
-    told : str or None
-        The last notice.
-    metric : str or None
-        By which trials are compared.
-    smaller_is_better : bool
-        Which of its values are better.
-    validates : bool
-        False where rows of training metrics stand for those of validations.
-    length : int or None
-        Batches of the trial, as its process has told; None if it has not.
-    watch : callable or None
-        Is told of each validation, batch and metrics, and says whether the trial is to end early.
-    stop_asked : bool
-        Whether it has said so.
+    batches : int
+        How many are done, as far as was reported.
+    last_checkpoint : (str, CheckpointManifest) or None
+        Where it lies; None before the first.
     """
 
-    def __init__(
-        self,
-        metric: str | None = None,
-        *,
-        smaller_is_better: bool = True,
-        observe: Callable[[int, Mapping[str, Any]], None] | None = None,
-    ) -> None:
-        self.metric = metric
-        self.smaller_is_better = smaller_is_better
+    def __init__(self, reporter: Reporter, observe: Observe | None = None) -> None:
+        super().__init__(reporter)
         self._observe = observe
-        # As they were reported: making rows of them would cost the loop more than all else that is kept of a batch.
-        self._reported: deque[tuple[list[int], Mapping[str, list[float | None]]]] = deque()
-        self._training_rows: list[MetricRow] = []
-        self._making_rows = threading.Lock()
-        self.validation_rows: list[MetricRow] = []
-        self.logged_rows: list[MetricRow] = []
-        self.logged_media: list[Medium] = []
-        self.epochs: list[EpochRow] = []
-        self.checkpoints: list[tuple[str, CheckpointManifest]] = []
-        self.told: str | None = None
-        self.validates = True
-        self.length: int | None = None
-        self.watch: Callable[[int, Mapping[str, float]], bool] | None = None
-        self.stop_asked = False
-        self._last_samples: dict[int, float] = {}
-        self.samples: list[SystemSample] = []
-        self.written: dict[str, WrittenFile] = {}
-
-    def take_up(
-        self,
-        training: Iterable[MetricRow],
-        validation: Iterable[MetricRow],
-        checkpoints: Iterable[tuple[str, CheckpointManifest]],
-        epochs: Iterable[EpochRow] = (),
-        logged: Iterable[MetricRow] = (),
-        media: Iterable[Medium] = (),
-    ) -> None:
-        """Begin with what the trial has reported before."""
-        self.logged_rows += logged
-        self.logged_media += media
-        self.epochs += epochs
-        self._training_rows += training
-        self.validation_rows += validation
-        self.checkpoints += checkpoints
+        self.batches = 0
+        self.last_checkpoint: tuple[str, CheckpointManifest] | None = None
 
     def training(self, batches: list[int], metrics: Mapping[str, list[float | None]]) -> None:
-        """Keep rows of training metrics."""
-        self._reported.append((batches, metrics))
-        if self._observe is not None and batches:
-            self._observe(batches[-1], _row(metrics, -1))
-
-    @property
-    def training_rows(self) -> list[MetricRow]:
-        """The rows of training metrics; a thread may ask while others are reported."""
-        with self._making_rows:
-            while self._reported:
-                batches, metrics = self._reported.popleft()
-                self._training_rows += [
-                    MetricRow(batch=batch, metrics=_row(metrics, index)) for index, batch in enumerate(batches)
-                ]
-            return self._training_rows
+        """Pass on rows of training metrics."""
+        self._reporter.training(batches, metrics)
+        if batches:
+            self.batches = max(self.batches, batches[-1])
+            if self._observe is not None:
+                self._observe(
+                    batches[-1], {name: value for name, column in metrics.items() if (value := column[-1]) is not None}
+                )
 
     def validation(self, batch: int, metrics: Mapping[str, Any]) -> None:
-        """Keep the metrics of one validation."""
-        row = {name: value for name, value in metrics.items() if value is not None}
-        self.validation_rows.append(MetricRow(batch=batch, metrics=row))
-        if self.watch is not None and not self.stop_asked:
-            self.stop_asked = self.watch(batch, row)
+        """Pass on the metrics of one validation."""
+        self._reporter.validation(batch, metrics)
+        self.batches = max(self.batches, batch)
         if self._observe is not None:
-            self._observe(batch, row)
-
-    def logged(self, batch: int, metrics: Mapping[str, float]) -> None:
-        """Keep numbers that the user's code has logged after so many batches; of a name the last one counts."""
-        rows = self.logged_rows
-        if rows and rows[-1].batch >= batch:
-            rows[-1].metrics.update(metrics)
-        else:
-            rows.append(MetricRow(batch=batch, metrics=dict(metrics)))
-
-    def media(self, items: list[LoggedMedium]) -> None:
-        """Keep what the user's code has logged."""
-        first = len(self.logged_media) + 1
-        self.logged_media += [Medium.of(item, number) for number, item in enumerate(items, first)]
-
-    def epoch(self, row: EpochRow) -> None:
-        """Keep what the framework's own history has of an epoch."""
-        self.epochs.append(row)
+            self._observe(batch, {name: value for name, value in metrics.items() if value is not None})
 
     def checkpoint(self, location: str, manifest: CheckpointManifest) -> None:
-        """Keep what is known of a checkpoint."""
-        self.checkpoints.append((location, manifest))
+        """Pass on a checkpoint."""
+        self._reporter.checkpoint(location, manifest)
+        self.last_checkpoint = location, manifest
 
     def waiting(self, text: str) -> None:
-        """Print what the training waits for."""
+        """Print what the training waits for, and pass it on."""
         print(f"The training {text or 'goes on'}.")
-
-    def warning(self, text: str) -> None:
-        """Keep what has happened in the training and is no failure."""
-        self.told = text
-
-    def compare_by(self, metric: str, *, smaller_is_better: bool) -> None:
-        """Keep by which metric trials are compared."""
-        self.metric, self.smaller_is_better = metric, smaller_is_better
-
-    def no_validation(self) -> None:
-        """Keep that nothing validates."""
-        self.validates = False
-
-    def started(self, length: int | None) -> None:
-        """Keep how long the trial is."""
-        self.length = length
-
-    def system(self, samples: list[SystemSample]) -> None:
-        """Keep what processes of the trial use; of very many samples neighbours are merged."""
-        kept = [*self.samples, *only_new(samples, self._last_samples)]
-        if len(kept) > MOST_SAMPLES * len(self._last_samples):
-            kept = thin_by_rank(kept, MOST_SAMPLES // 2)
-        self.samples = kept
-
-    def artifacts(self, files: list[WrittenFile], removed: list[str]) -> None:
-        """Keep which files its processes have written."""
-        self.written.update({file.path: file for file in files})
-        for path in removed:
-            self.written.pop(path, None)
-
-    def best_metric(self) -> float | None:
-        """Return the best value of the searcher's metric so far."""
-        found = (row.metrics[self.metric] for row in self.validation_rows if self.metric in row.metrics)
-        values = [value for value in found if math.isfinite(value)]
-        if not values:
-            return None
-        best: float = min(values) if self.smaller_is_better else max(values)
-        return best
-
-
-def _row(metrics: Mapping[str, list[float | None]], index: int) -> dict[str, float]:
-    return {name: value for name, column in metrics.items() if (value := column[index]) is not None}
+        self._reporter.waiting(text)
 
 
 @contextmanager
-def reporting(reporter: LocalReporter, *, test: bool) -> Iterator[LocalReporter | PrintingReporter]:
+def reporting(reporter: Reporter, *, test: bool) -> Iterator[Reporter]:
     """Give what a trial in the block reports to: `reporter`, or for a quick check one that says it too."""
     if test:
         print("Quick check: training on one batch, validating on one batch, saving one checkpoint.")
@@ -210,7 +78,7 @@ def reporting(reporter: LocalReporter, *, test: bool) -> Iterator[LocalReporter 
 class PrintingReporter(PassingReporter):
     """Says what happens while a quick check runs."""
 
-    def __init__(self, reporter: LocalReporter) -> None:
+    def __init__(self, reporter: Reporter) -> None:
         super().__init__(reporter)
         self._validates = True
 

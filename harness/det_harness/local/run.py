@@ -12,22 +12,21 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, NotRequired, TypedDict, Unpack
 
-from det_harness.local.report import LocalReporter, reporting
+from det_harness.local.report import KernelReporter, reporting
 from det_harness.logged.recorder import Recorder
 from det_harness.system.sampler import sampled
 from det_harness.trial import rng
 from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
 from det_harness.trial.divergence import LossWatch
+from det_harness.trial.ending import told_length
+from det_harness.trial.forks import is_forked_child
 from det_harness.trial.lengths import one_of_each, periods_of
+from det_harness.trial.publishing import Journal
 from det_harness.trial.schedule import Schedule, Train
 from det_harness.trial.services import Controller, Outcome, Services
-from det_harness.trial.warm_start import WarmStart
 from det_native.logged.place import taken_by
 from det_native.schema.environment import TrialEnvironment
-from det_native.schema.job import WarmStartSource
-from det_native.schema.manifests import CheckpointManifest, Framework
 from det_native.schema.nvml import own_gpus
-from det_native.schema.states import TrialState
 from det_native.storage.blobs import BlobStore
 from det_native.storage.checkpoints import CheckpointStorage
 
@@ -42,74 +41,77 @@ class LocalTrial(TypedDict):
     hparams : dict
         One value for every hyperparameter.
     trial_seed : int
-    directory : Path
-        Where the checkpoints go, a folder for each.
-    framework : str
-    outputs : str, optional
-        Where contents go of what it logs; by default beside `directory`.
+    owner : CheckpointOwner
+        Whose checkpoints they are.
+    checkpoints : CheckpointStorage
+    blobs : str
+        Address of the store for what it logs.
+    tensorboard : Path
+        Where its event files go.
+    reporter : Reporter
+        Its ``stop_requested`` says whether the training is to end.
     test : bool
         One minimal loop only: one batch of training, one batch of validation, one checkpoint.
-    reporter : LocalReporter, optional
-        To see the reports while they come, or after an exception.
-    stage : dict, optional
-        To where it trains, in a search that decides in stages; see ``TrialEnvironment``.
-    resume : CheckpointManifest, optional
-        The checkpoint in `directory` to continue from.
-    warm_start : WarmStartSource, optional
-        The checkpoint of another trial whose weights it begins with, where it does not continue.
+    observe : callable, optional
+        Is told how far it is, see ``report.Observe``.
+    journal : Journal, optional
+        Where checkpoints are noted until they are reported.
     seeded : bool, optional
         Whether it begins with random numbers of its seed, or where the program has come to. The former by default.
+    part : str, optional
+        After what the training ends on Ctrl-C; a batch by default.
     """
 
     config: dict[str, Any]
     hparams: dict[str, Any]
     trial_seed: int
-    directory: Path
-    framework: Framework
+    owner: CheckpointOwner
+    checkpoints: CheckpointStorage
+    blobs: str
+    tensorboard: Path
+    reporter: Any
     test: NotRequired[bool]
-    reporter: NotRequired[LocalReporter]
-    stage: NotRequired[dict[str, int] | None]
-    resume: NotRequired[CheckpointManifest | None]
-    warm_start: NotRequired[WarmStartSource | None]
+    observe: NotRequired[Callable[[int, Any], None] | None]
+    journal: NotRequired[Journal | None]
     seeded: NotRequired[bool]
     part: NotRequired[str]
-    outputs: NotRequired[str]
 
 
 @dataclass
 class LocalRun:
-    """A local trial that is being run.
+    """A trial of this process that is being run.
 
     Attributes
     ----------
     services : Services
         For its controller.
-    reporter : LocalReporter
-        The rows of metrics and the checkpoints.
+    reporter : KernelReporter
+        Knows what was reported.
     interrupted : threading.Event
         Set by Ctrl-C.
+    told_length : int or None
+        Batches that it has, as was reported when it began.
     outcome : Outcome or None
         How it ended; whoever runs the controller says it. ``outcome.result`` is what the user's call returns, where
         that is not a handle (Keras's ``History``).
     """
 
     services: Services
-    reporter: LocalReporter = field(repr=False)
+    reporter: KernelReporter = field(repr=False)
     interrupted: threading.Event = field(repr=False)
+    told_length: int | None = None
     outcome: Outcome | None = None
 
     @property
-    def state(self) -> TrialState:
-        """COMPLETED; CANCELED after Ctrl-C."""
-        return TrialState.CANCELED if self.interrupted.is_set() else TrialState.COMPLETED
+    def batches(self) -> int:
+        """How many are done."""
+        return max(self.services.schedule.progress.batches, self.reporter.batches, 0)
 
     @property
     def failing_batch(self) -> int:
         """The batch, counted from 1, in which an exception was raised; 0 before the first one was done."""
-        schedule = self.services.schedule
-        reported = self.reporter.training_rows[-1:]
-        done = max(schedule.progress.batches, *(row.batch for row in reported), 0)
-        return done + 1 if done and isinstance(schedule.next(), Train) else done
+        done = self.batches
+        return done + 1 if done and isinstance(self.services.schedule.next(), Train) else done
 
 
 @contextmanager
@@ -120,35 +122,43 @@ def local_run(**trial: Unpack[LocalTrial]) -> Iterator[LocalRun]:
     number generators, signal handlers and the working directory are afterwards what they were before.
     """
     config, hparams, seed, test = trial["config"], trial["hparams"], trial["trial_seed"], trial.get("test", False)
-    environment = TrialEnvironment(config=config, hparams=hparams, trial_seed=seed, stage=trial.get("stage"))
-    source = trial.get("warm_start")
-    kept = trial.get("reporter") or LocalReporter(environment.metric, smaller_is_better=environment.smaller_is_better)
+    environment = TrialEnvironment(config=config, hparams=hparams, trial_seed=seed)
+    kept = trial["reporter"]
     with ExitStack() as stack:
-        reporter = stack.enter_context(reporting(kept, test=test))
+        known = KernelReporter(kept, trial.get("observe"))
+        reporter: Any = stack.enter_context(reporting(known, test=test))
         stack.enter_context(rng.preserved())
         stack.enter_context(_same_directory())
         interrupted = stack.enter_context(interruptible(trial.get("part", "batch")))
+        schedule = Schedule(one_of_each() if test else periods_of(environment))
 
         def must_stop() -> bool:
-            return interrupted.is_set() or kept.stop_asked
+            return interrupted.is_set() or kept.stop_requested or is_forked_child()
 
-        owner = CheckpointOwner(trial["framework"], hparams)
-        storage = CheckpointStorage(str(trial["directory"]))
-        checkpoints = TrialCheckpoints(storage, owner, reporter, resume=trial.get("resume"), stop=must_stop)
+        def started(batch: int, notice: str) -> None:
+            run.told_length = told_length(schedule)
+            kept.started(batch, run.told_length, notice)
+
+        checkpoints = TrialCheckpoints(
+            trial["checkpoints"],
+            trial["owner"],
+            reporter,
+            on_start=started,
+            journal=trial.get("journal"),
+            stop=must_stop,
+        )
         services = Services(
             environment=environment,
-            schedule=Schedule(one_of_each() if test else periods_of(environment)),
+            schedule=schedule,
             reporter=LossWatch(reporter, environment),
             checkpoints=checkpoints,
             stop_requested=must_stop,
             validation_batches=1 if test else None,
-            tensorboard=trial["directory"].parent / "tensorboard",
+            tensorboard=trial["tensorboard"],
             users_process=True,
-            warm_start=None if source is None else WarmStart(source),
         )
-        outputs = trial.get("outputs") or str(trial["directory"].parent / "outputs")
         services.recorder = recorder = Recorder(
-            reporter, lambda: BlobStore(outputs), services.count, services.tensorboard
+            reporter, lambda: BlobStore(trial["blobs"]), services.count, services.tensorboard
         )
         stack.callback(recorder.close)
         stack.enter_context(taken_by(recorder))
@@ -156,8 +166,9 @@ def local_run(**trial: Unpack[LocalTrial]) -> Iterator[LocalRun]:
         stack.enter_context(sampled(config, own_gpus, kept.system))
         if trial.get("seeded", True):
             rng.seed_all(seed)
+        run = LocalRun(services, known, interrupted)
         try:
-            yield LocalRun(services, kept, interrupted)
+            yield run
         finally:
             checkpoints.wait()
 

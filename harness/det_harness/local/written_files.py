@@ -1,103 +1,69 @@
-"""Files that the code of a local run writes, in this process or in processes of its own."""
+"""Files that the code of a run writes in the working directory of the user's process: kept and reported at its end."""
 
 from __future__ import annotations
 
-import hashlib
 import itertools
+import logging
 import os
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from det_harness.local.report import LocalReporter
 from det_harness.trial.open_files import OpenFiles
+from det_native.errors import DetError
 from det_native.schema.home import Home
-from det_native.schema.job import TrialJob
-from det_native.schema.outputs import Artifact, WrittenFile
-from det_native.schema.ranks import rank_folder
+from det_native.schema.outputs import MOST_OF_REPORT, WrittenFile
 from det_native.storage.blobs import BlobStore
-from det_native.storage.file_states import State, changed_files, walk
-from det_native.storage.written_files import limits_of, look_at_left, select
+from det_native.storage.file_states import Folder, State, walk
+from det_native.storage.written_files import FileCollection, limits_of
 
 #: In a folder with more files, which may be a home folder, nobody looks for those that are new.
 MOST_WALKED = 10_000
 
-
-@dataclass
-class WorkingDirectory:
-    """The directory in which a local trial runs, as it was when the trial began.
-
-    Attributes
-    ----------
-    root : Path
-    before : dict or None
-        The states of its files; None if there are too many.
-    """
-
-    root: Path
-    before: dict[str, State] | None = field(repr=False)
-
-    @classmethod
-    def now(cls) -> WorkingDirectory:
-        """Look at the working directory of this process."""
-        root = Path.cwd()
-        return cls(root, _states(root))
-
-    def written(self, trial_id: int, batch: int) -> list[Artifact]:
-        """Return the files that are new, or have changed since; where nobody has looked, one row says so."""
-        now = None if self.before is None else _states(self.root)
-        if self.before is None or now is None:
-            note = f"The working directory has more than {MOST_WALKED} files: those of the training are not listed."
-            return [artifact(trial_id, WrittenFile(path=".", size=0, batch=batch, note=note))]
-        OpenFiles().flush({(state[0], state[1]) for state in now.values()})
-        changed = changed_files(self.before, _states(self.root) or now)
-        selection = select(changed, limits_of(os.environ), batch)
-        files = list(selection.refused.values())
-        for name in selection.kept:
-            with suppress(OSError), open(self.root / name, "rb") as stream:
-                sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
-                files.append(WrittenFile(path=name, sha256=sha256, size=changed[name][2], batch=batch))
-        return [artifact(trial_id, file) for file in sorted(files, key=lambda file: file.path)]
+logger = logging.getLogger("det_native")
 
 
-def take_files(
-    job: TrialJob, size: int, reporter: LocalReporter, batch: int
-) -> tuple[list[Artifact], Callable[[Artifact, Path], None]]:
-    """Return the files that processes of their own have written, and what writes the content of one to a path.
+@contextmanager
+def files_reported(
+    blobs: str, report: Callable[[list[WrittenFile], list[str]], None], batches: Callable[[], int]
+) -> Iterator[None]:
+    """Report what changes in the working directory while the block runs, whoever writes it.
 
     Parameters
     ----------
-    job : TrialJob
-        Of the processes, which are gone.
-    size : int
-        How many there were.
-    reporter : LocalReporter
-        Knows what they have reported.
-    batch : int
-        Batches done.
+    blobs : str
+        Address of the store for the contents.
+    report : callable
+        Is told the files that are new or have changed.
+    batches : callable
+        Returns how many batches are done.
     """
-    blobs = BlobStore(job.outputs)
-    folders = [rank_folder(Path(job.directory), rank) for rank in range(size)]
-    changes = look_at_left(folders, blobs, reporter.written, batch)
-    reporter.artifacts(changes.files, changes.removed)
-    files = [artifact(job.trial_id, file) for file in reporter.written.values()]
-
-    def write_content(file: Artifact, target: Path) -> None:
-        target.unlink(missing_ok=True)
-        blobs.write_to(str(file.sha256), target)
-
-    return files, write_content
-
-
-def artifact(trial_id: int, file: WrittenFile) -> Artifact:
-    """Return a file as a master would describe it."""
-    created = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return Artifact(trial_id=trial_id, created=created, **file.model_dump())
+    root = Path.cwd()
+    own = frozenset({os.path.relpath(os.path.realpath(Home.default().path), os.path.realpath(root))})
+    before = _states(root, own)
+    try:
+        yield
+    finally:
+        try:
+            files = _written(root, before, own, blobs, batches())
+            for start in range(0, len(files), MOST_OF_REPORT):
+                report(files[start : start + MOST_OF_REPORT], [])
+        except (DetError, OSError, ValueError) as error:  # the training is over, and its files are where they are
+            logger.warning("The files that the training has written are not listed: %s", error)
 
 
-def _states(root: Path) -> dict[str, State] | None:
-    home = os.path.relpath(os.path.realpath(Home.default().path), os.path.realpath(root))
-    found = list(itertools.islice(walk(root, links=True, without={home}), MOST_WALKED + 1))
+def _written(
+    root: Path, before: dict[str, State] | None, own: frozenset[str], blobs: str, batch: int
+) -> list[WrittenFile]:
+    now = None if before is None else _states(root, own)
+    if before is None or now is None:
+        note = f"The working directory has more than {MOST_WALKED} files: those of the training are not listed."
+        return [WrittenFile(path=".", size=0, batch=batch, note=note)]
+    OpenFiles().flush({(state[0], state[1]) for state in now.values()})
+    folder = Folder(root, before, without=own)
+    return FileCollection(BlobStore(blobs), lambda: [folder], limits_of(os.environ)).look(batch, last=True).files
+
+
+def _states(root: Path, own: frozenset[str]) -> dict[str, State] | None:
+    found = list(itertools.islice(walk(root, links=True, without=own), MOST_WALKED + 1))
     return None if len(found) > MOST_WALKED else dict(found)

@@ -95,6 +95,8 @@ class SpoolReporter:
         Seconds between two batches of training metrics, at least; a master with many runs asks for more.
     on_checkpoint : callable, optional
         Called once the report of a checkpoint lies in the spool, before it can be sent.
+    outages : int
+        Level of the log at which is said that the master does not answer.
     """
 
     def __init__(
@@ -106,8 +108,10 @@ class SpoolReporter:
         smaller_is_better: bool = True,
         interval: float = INTERVAL,
         on_checkpoint: Callable[[], None] | None = None,
+        outages: int = logging.WARNING,
     ) -> None:
         self._connection = connection
+        self._outages = outages
         self._on_checkpoint = on_checkpoint
         self._spool = spool
         self._metric = metric
@@ -120,7 +124,7 @@ class SpoolReporter:
         self._logged = LoggedRows()
         self._urgent = False
         self._had_rows = False
-        self._closing = False
+        self._closing = self._left = False
         self._deadline = float("inf")
         self._stop = False
         self._sending_ended = False
@@ -130,7 +134,7 @@ class SpoolReporter:
         self._lack = WAITS_FOR_ROOM
         self._own: list[float] = []
         self._best_known = True
-        self._thread = threading.Thread(target=self._send_all, name="det-reports", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="det-reports", daemon=True)
         self._thread.start()
 
     @property
@@ -312,6 +316,21 @@ class SpoolReporter:
             raise self._failure
         return complete
 
+    def leave(self) -> None:
+        """Have the thread send what is left; this process goes on, and its end does not wait for it."""
+        with self._wake:
+            self._closing = self._left = True
+            self._wake.notify_all()
+
+    def wait_sent(self, timeout: float) -> bool:
+        """Wait until the master has all that was reported, for so many seconds; return whether it has."""
+
+        def sent() -> bool:
+            return not (self._rows.batches or self._logged or self._held) and self._spool.empty()
+
+        with self._wake:
+            return self._wake.wait_for(lambda: sent() or not self._thread.is_alive(), timeout) and sent()
+
     def _say(self, report: Callable[..., AnyReport], **fields: object) -> None:
         """Report something that comes after the rows so far."""
         with self._wake:
@@ -359,8 +378,17 @@ class SpoolReporter:
         self._rows.clear()
         self._logged.clear()
 
-    def _send_all(self) -> None:
+    def _run(self) -> None:
         """The body of the sending thread."""
+        try:
+            self._send_all()
+        finally:
+            with self._wake:
+                if self._left:
+                    self._spool.close()
+                self._wake.notify_all()
+
+    def _send_all(self) -> None:
         backoff = 0.1
         last_contact = 0.0
         batch: SpooledBatch | list[Held] | None = None
@@ -448,21 +476,23 @@ class SpoolReporter:
                 self._wake.notify_all()
             elif batch is not None:
                 self._spool.confirm(batch)
+                self._wake.notify_all()
             self._interval = max(self._least_interval, min(accepted.interval, HEARTBEAT))
             if accepted.stop:
                 self._stop = True
 
     def _pause(self, backoff: float, error: Exception) -> float:
         if backoff < 0.2:
-            logger.warning("Reports wait, and are sent again: %s", error)
+            logger.log(self._outages, "Reports wait, and are sent again: %s", error)
         end = time.monotonic() + backoff
         with self._wake:
             while (now := time.monotonic()) < min(end, self._deadline):
                 self._wake.wait(min(end, self._deadline) - now)
-        return min(backoff * 2, _LONGEST_BACKOFF if not self._closing else 0.5)
+        return min(backoff * 2, 0.5 if self._closing and not self._left else _LONGEST_BACKOFF)
 
     def _end_sending(self, sentence: str, *, stop: bool) -> None:
-        logger.error("%s", sentence)
+        # Of a run that has ended, another way may have brought the rest to the master.
+        logger.log(self._outages if self._left else logging.ERROR, "%s", sentence)
         with self._wake:
             self._sending_ended = True
             self._stop = self._stop or stop

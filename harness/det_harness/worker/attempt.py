@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import logging
-import os
 import signal
 import sys
 import threading
@@ -12,8 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-
-from pydantic import BaseModel
 
 from det_harness.frameworks.base import harness_of
 from det_harness.logged.cell_output import CellOutput
@@ -33,6 +30,7 @@ from det_harness.trial import rng
 from det_harness.trial.batch_count import BatchCount
 from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
 from det_harness.trial.divergence import LossWatch
+from det_harness.trial.ending import ended_early, leave_exit_report, told_length
 from det_harness.trial.forks import end_forked_child, is_forked_child, this_is_the_worker
 from det_harness.trial.lengths import periods_of
 from det_harness.trial.publications import Publications
@@ -42,7 +40,7 @@ from det_harness.trial.services import Outcome, Services
 from det_harness.trial.user_files import UserFiles
 from det_harness.trial.warm_start import WarmStart
 from det_harness.trial.written_files import WrittenFiles
-from det_harness.worker.connection import connection_of
+from det_harness.worker.connection import MasterConnection, session_of_run
 from det_harness.worker.gpu_check import check_gpus
 from det_native.errors import (
     BundleCheckError,
@@ -60,7 +58,6 @@ from det_native.errors import (
 from det_native.frameworks import get_framework
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.job import EXIT_RANK_FAILED, TrialJob
-from det_native.schema.lengths import UNTOLD
 from det_native.schema.rest import UserErrorInfo
 from det_native.schema.states import ExitReason
 from det_native.storage.blobs import BlobStore
@@ -117,8 +114,7 @@ class TrialRun:
             ranks=ranks_of(job.gang),
             stage=job.stage,
         )
-        # Where no master is, the process that started this one prints all that it prints.
-        self._output = CellOutput() if job.master_url is not None else None
+        self._output = CellOutput()
         self._failures = Failures(job.gang)
         self._publications = Publications(self._directory, job.run_id, job.checkpoints, job.checkpoint_options)
         self._reporter: SpoolReporter | SilentReporter = (
@@ -150,7 +146,7 @@ class TrialRun:
     def _open_reporter(self) -> SpoolReporter:
         job = self._job
         return open_reporter(
-            connection_of(job),
+            MasterConnection(session_of_run(job.master_url, job.token, job.home), job.run_id),
             self._directory / "spool",
             metric=self._environment.metric,
             smaller_is_better=self._environment.smaller_is_better,
@@ -269,8 +265,7 @@ class TrialRun:
 
     def _started(self, batch: int, notice: str) -> None:
         self._begun = True
-        length = self._schedule.periods.length if self._schedule is not None else None
-        self._length_told = None if length == UNTOLD.units else length
+        self._length_told = told_length(self._schedule)
         self._reporter.started(batch, self._length_told, notice)
 
     def _must_stop(self) -> bool:
@@ -285,10 +280,7 @@ class TrialRun:
         # Where the user's own code had ended training before, a stop asked for later changes nothing.
         if outcome.stopped and self._told_to_stop:
             return self._exit(ExitReason.STOPPED, outcome.batches, None, EXIT_DONE)
-        schedule = self._schedule
-        early = outcome.stopped or (schedule is not None and schedule.progress.ended)
-        # Data may have become longer or shorter since the beginning.
-        early = early or (schedule is not None and self._length_told not in (None, schedule.periods.length))
+        early = ended_early(outcome, self._schedule, self._length_told)
         return self._exit(ExitReason.COMPLETED, outcome.batches, None, EXIT_DONE, early=early)
 
     def _failed(self, error: BaseException) -> int:
@@ -337,10 +329,7 @@ class TrialRun:
             report = exit_report(reason, batches, error)
         else:
             report = self._reporter.exit(reason, batches, error, early=early)
-        try:
-            write_atomically(self._directory / "exit.json", report)
-        except OSError as unwritten:  # the disk is full: the report has gone to the master, too
-            logger.error("The last report cannot be left in %s: %s", self._directory, unwritten)
+        leave_exit_report(self._directory, report)
         if not self._reporter.close(CLOSE_SECONDS):
             logger.warning("The master did not take the last reports; they are in the run's spool.")
         return code
@@ -357,13 +346,3 @@ class TrialRun:
             yield
         finally:
             signal.signal(signal.SIGTERM, previous)
-
-
-def write_atomically(path: Path, model: BaseModel) -> None:
-    """Write a model as JSON so that a reader sees all of it or nothing, after a crash too."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with temporary.open("w", encoding="utf-8") as stream:
-        stream.write(model.model_dump_json())
-        stream.flush()
-        os.fsync(stream.fileno())
-    temporary.replace(path)

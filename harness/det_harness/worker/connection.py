@@ -1,32 +1,21 @@
-"""The way from a worker to the master, or without one to whoever started it, for one run."""
+"""The way from a worker to the master, for one run."""
 
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
-from det_harness.trial.report import Connection
 from det_native.client.session import Session
-from det_native.errors import FencedError, MasterError
 from det_native.schema import routes
 from det_native.schema.home import Home, read_runtime
-from det_native.schema.job import REPORTS_NAME, TrialJob
 from det_native.schema.rest import ReportsAccepted
 
 _SEND_SECONDS = 30.0
 _BEST_SECONDS = 1.0
 
 
-def connection_of(job: TrialJob) -> Connection:
-    """Return the way for the reports of a job."""
-    if job.master_url is None:
-        return FolderConnection(Path(job.directory), job.starter)
-    return MasterConnection(job.master_url, job.token, job.run_id, job.home)
-
-
-class MasterConnection:
-    """Sends reports of a run and asks for its experiment's best metric; implements ``report.Connection``.
+def session_of_run(url: str, token: str, home: str = "") -> Session:
+    """Return the session for the reports of a run.
 
     Parameters
     ----------
@@ -34,22 +23,32 @@ class MasterConnection:
         The master's address.
     token : str
         The run's bearer token.
-    run_id : str
     home : str
         The master's folder, where the address of the next one is found when this one is gone; empty if it is not here.
     """
 
-    def __init__(self, url: str, token: str, run_id: str, home: str = "") -> None:
-        # One attempt each: the reporter repeats by itself, and a pause here would draw from the user's random
-        # numbers. A silent master is the reporter's business too.
-        self._session = Session(url, token, attempts=1, tell_silence=False, find=self._find if home else None)
-        self._run_id = run_id
-        self._home = Home(Path(home))
-        self._token = token
+    def find() -> tuple[str, str] | None:
+        runtime = read_runtime(Home(Path(home)))
+        return None if runtime is None else (runtime.url, token)
 
-    def _find(self) -> tuple[str, str] | None:
-        runtime = read_runtime(self._home)
-        return None if runtime is None else (runtime.url, self._token)
+    # One attempt each: the reporter repeats by itself, and a pause here would draw from the user's random numbers. A
+    # silent master is the reporter's business too.
+    return Session(url, token, attempts=1, tell_silence=False, find=find if home else None)
+
+
+class MasterConnection:
+    """Sends reports of a run and asks for its experiment's best metric; implements ``report.Connection``.
+
+    Parameters
+    ----------
+    session : Session
+        With the run's token.
+    run_id : str
+    """
+
+    def __init__(self, session: Session, run_id: str) -> None:
+        self._session = session
+        self._run_id = run_id
 
     def send(self, reports: list[str], progress: int | None = None, waiting: str | None = None) -> ReportsAccepted:
         """Send reports, each as JSON, how much the worker has done, and what the run waits for if that is new.
@@ -79,53 +78,3 @@ class MasterConnection:
     def close(self) -> None:
         """Close the connections."""
         self._session.close()
-
-
-class FolderConnection:
-    """Leaves reports in a file for the process that started this one; implements ``report.Connection``.
-
-    Parameters
-    ----------
-    folder : Path
-        The run's own.
-    starter : int
-        Number of that process.
-    """
-
-    def __init__(self, folder: Path, starter: int) -> None:
-        self._path = folder / REPORTS_NAME
-        self._starter = starter
-        self._through = 0
-
-    def send(self, reports: list[str], progress: int | None = None, waiting: str | None = None) -> ReportsAccepted:
-        """Append reports, each as JSON, a line each. What the run waits for is in its output already.
-
-        Raises
-        ------
-        FencedError
-            If the process that wants them is gone.
-        MasterError
-            If they cannot be written; the file is then as before, and they may be sent again.
-        """
-        if os.getppid() != self._starter:
-            raise FencedError("the process that started this run is gone")
-        try:
-            self._append("".join(f"{report}\n" for report in reports).encode())
-        except OSError as error:
-            raise MasterError(f"Reports cannot be written to {self._path}: {error}.") from error
-        self._through += len(reports)
-        return ReportsAccepted(through=self._through)
-
-    def best(self) -> float | None:
-        """Return None: the validations of this run are all that count."""
-        return None
-
-    def _append(self, content: bytes) -> None:
-        with self._path.open("ab", buffering=0) as stream:
-            before = stream.tell()
-            try:
-                while content:
-                    content = content[stream.write(content) :]
-            except OSError:
-                stream.truncate(before)
-                raise

@@ -20,8 +20,7 @@ logger = logging.getLogger("det_harness")
 def check_gpus(job: TrialJob, harness: FrameworkHarness, reporter: Reporter) -> None:
     """Refuse to train on the processors where the slot is a GPU.
 
-    It is a warning with ``resources.allow_cpu``, in a local run, whose GPUs nobody has promised, and where the user's
-    code has hidden the GPU.
+    It is a warning with ``resources.allow_cpu``, and where the user's code has hidden the GPU.
 
     Raises
     ------
@@ -40,7 +39,7 @@ def check_gpus(job: TrialJob, harness: FrameworkHarness, reporter: Reporter) -> 
         reporter.warning(
             f"It trains on the processors: the code has set CUDA_VISIBLE_DEVICES and hides {problem.where}."
         )
-    elif allowed or job.master_url is None:
+    elif allowed:
         _warn(reporter, f"It trains on the processors. {problem}")
     else:
         also = "To train on the processors of GPU slots, set resources.allow_cpu: true."

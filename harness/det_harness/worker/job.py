@@ -13,7 +13,8 @@ from typing import TextIO
 
 from det_harness.ranks.gang import run_folder
 from det_harness.ranks.own_network import get_rights, has_own_network
-from det_harness.worker.attempt import EXIT_DONE, TrialRun, write_atomically
+from det_harness.trial.ending import write_atomically
+from det_harness.worker.attempt import EXIT_DONE, TrialRun
 from det_native.logged.place import only_logged
 from det_native.schema.job import CheckJob, TrialJob
 

@@ -3,7 +3,6 @@ import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { InputDialog, Notification } from '@jupyterlab/apputils';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 
-import { newestFirst } from '../shared/allExperiments';
 import { dataOf } from '../shared/api';
 import { formatAgo } from '../shared/format';
 import type { Action, Experiment, ExperimentId } from '../shared/model';
@@ -22,11 +21,7 @@ export async function act(
   experimentId: ExperimentId,
   action: Action
 ): Promise<void> {
-  const stop =
-    typeof experimentId === 'string'
-      ? TEXTS.confirmStopHere
-      : TEXTS.confirmStop;
-  if (action === 'stop' && !(await confirmEnd(stop, 'Stop'))) {
+  if (action === 'stop' && !(await confirmEnd(TEXTS.confirmStop, 'Stop'))) {
     return;
   }
   if (action === 'kill' && !(await confirmEnd(TEXTS.confirmKill, 'Kill'))) {
@@ -74,16 +69,10 @@ export async function chooseExperiment(
   const found: Experiment[] = [];
   await tell(async () => {
     const params = { query: { limit: MOST_CHOICES } };
-    const [ofMaster, local] = await Promise.allSettled([
-      dataOf(transport.api.GET('/api/v1/experiments', { params })),
-      transport.get<Experiment[]>('local/experiments')
-    ]);
-    const here = local.status === 'fulfilled' ? local.value : [];
-    if (ofMaster.status === 'rejected' && here.length === 0) {
-      throw ofMaster.reason;
-    }
-    const known = ofMaster.status === 'fulfilled' ? ofMaster.value : [];
-    found.push(...newestFirst([...known, ...here]).filter(wanted));
+    const known = await dataOf(
+      transport.api.GET('/api/v1/experiments', { params })
+    );
+    found.push(...known.filter(wanted));
     if (found.length === 0) {
       Notification.info('There is no such experiment.', { autoClose: 4000 });
     }

@@ -3,20 +3,18 @@ import { type Action, type Experiment, isTerminal } from '../shared/model';
 
 /** Whether an action fits the state of an experiment. */
 export function fits(action: Action, experiment: Experiment): boolean {
-  const { local } = experiment;
   switch (action) {
     case 'pause':
-      return experiment.state === 'ACTIVE' && local === undefined;
+      return experiment.state === 'ACTIVE' && !experiment.in_kernel;
     case 'resume':
       return experiment.state === 'PAUSED';
     case 'stop':
       return (
         !isTerminal(experiment.state) &&
-        local?.can_stop !== false &&
         !experiment.state.startsWith('STOPPING')
       );
     case 'kill':
       // What trains in a kernel is stopped there; a second way to end it says nothing more.
-      return !isTerminal(experiment.state) && local === undefined;
+      return !isTerminal(experiment.state) && !experiment.in_kernel;
   }
 }

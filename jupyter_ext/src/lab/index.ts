@@ -14,7 +14,7 @@ import { INotebookTracker, type NotebookPanel } from '@jupyterlab/notebook';
 import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { CommandToolbarButton } from '@jupyterlab/ui-components';
 
-import { AllExperiments } from '../shared/allExperiments';
+import { ExperimentListFeed } from '../shared/listFeed';
 import type { Transport } from '../shared/transport';
 import { openExecuted, stopRun, tell } from './actions';
 import { addCommands, addToPalette } from './commands';
@@ -85,7 +85,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
         void runs.ask();
       }
     };
-    const feed = new AllExperiments(transport);
+    const feed = new ExperimentListFeed(transport);
     const start = () => tell(() => feed.start());
     const notices = new EndNotices(notice =>
       showNotice(notice, id => tabs.openExperiment(id))
@@ -145,7 +145,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
 function makePanel(
   app: JupyterFrontEnd,
   notebooks: INotebookTracker,
-  feed: AllExperiments,
+  feed: ExperimentListFeed,
   runs: RunsWatch,
   transport: Transport,
   onStart: () => Promise<void>

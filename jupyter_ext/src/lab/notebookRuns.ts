@@ -16,7 +16,7 @@ export interface NotebookRun {
   /** Why it failed or was stopped. */
   error: string;
   notes: string[];
-  /** `7`, or `local-1` for one that trained in its kernel. */
+  /** Numbers of experiments; older runs have names of before among them, `local-1`. */
   experiments: string[];
   started: number;
   ended: number;
@@ -36,7 +36,7 @@ export function cellText({ cell, cells }: NotebookRun): string {
   return `cell ${cell} of ${cells}`;
 }
 
-/** The id of an experiment of a run. */
-export function experimentIdOf(name: string): ExperimentId {
-  return /^\d+$/.test(name) ? Number(name) : name;
+/** The experiments of a run. */
+export function experimentsOf({ experiments }: NotebookRun): ExperimentId[] {
+  return experiments.filter(name => /^\d+$/.test(name)).map(Number);
 }

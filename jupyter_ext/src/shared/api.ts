@@ -8,32 +8,10 @@ import createClient, {
 } from 'openapi-fetch';
 
 import type { paths } from '../generated/rest';
-import type { ExperimentId } from './model';
-import type { TrialKey } from './paths';
 import { RequestError } from './requestError';
 
-/** Path parameters, where a run of this machine may stand for an experiment of the master. */
-type WithLocal<Given> = {
-  [Name in keyof Given]: Name extends 'experiment_id'
-    ? ExperimentId
-    : Name extends 'trial_id'
-      ? TrialKey
-      : Given[Name];
-};
-type Operation<Given> = Given extends { parameters: { path: infer Path } }
-  ? Omit<Given, 'parameters'> & {
-      parameters: Omit<Given['parameters'], 'path'> & { path: WithLocal<Path> };
-    }
-  : Given;
-/** All routes of the master. */
-export type Routes = {
-  [Path in keyof paths]: {
-    [Method in keyof paths[Path]]: Operation<paths[Path][Method]>;
-  };
-};
-
 /** Asks the master: `api.GET('/api/v1/experiments/{experiment_id}', {params, signal})`. */
-export type Api = Client<Routes, 'application/json'>;
+export type Api = Client<paths, 'application/json'>;
 
 /** Address of a route on the master, with its parameters: `/api/v1/trials/3/logs?last=50`. */
 export type Address = string & { readonly [ADDRESS]: true };
@@ -52,7 +30,7 @@ class Call {
 
 /** The interface over a way to send requests. */
 export function createApi(send: Send): Api {
-  return createClient<Routes, 'application/json'>({
+  return createClient<paths, 'application/json'>({
     Request: Call as unknown as typeof Request,
     pathSerializer,
     fetch: given => {
@@ -65,13 +43,13 @@ export function createApi(send: Send): Api {
 
 /** The routes that are read. */
 type ReadPath = {
-  [Path in keyof Routes]: Routes[Path] extends { get: object } ? Path : never;
-}[keyof Routes];
+  [Path in keyof paths]: paths[Path] extends { get: object } ? Path : never;
+}[keyof paths];
 
 /** Address of a route, for links and downloads. */
 export function addressOf<Path extends ReadPath>(
   path: Path,
-  params: NonNullable<ParamsOption<Routes[Path]['get']>['params']>
+  params: NonNullable<ParamsOption<paths[Path]['get']>['params']>
 ): Address {
   return createFinalURL(path, {
     baseUrl: '',

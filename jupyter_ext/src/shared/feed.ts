@@ -14,7 +14,6 @@ import type {
 import { isTerminal } from './model';
 import { Newest } from './newest';
 import { changesOutputs, OutputsBook } from './outputsBook';
-import { eventsRoute } from './paths';
 import { actOn, artifactAddress, mediumContent } from './requests';
 import type { StreamEvent } from './sse';
 import { SystemBook } from './systemBook';
@@ -39,7 +38,7 @@ const CALM_MILLISECONDS = 3000;
 /** What takes long to answer is asked for the more seldom: rest for each time of work. */
 const REST_FOR_WORK = 2;
 
-/** The view of an experiment of the master or of this machine's own, or of one trial of it; begins with `resume`, which its constructor calls. */
+/** The view of an experiment, or of one trial of it; begins with `resume`, which its constructor calls. */
 export class ExperimentFeed implements ExperimentSource {
   private _view: ExperimentView;
   private readonly _listeners = new Set<(view: ExperimentView) => void>();
@@ -64,9 +63,9 @@ export class ExperimentFeed implements ExperimentSource {
     readonly trialId = 0
   ) {
     this._view = emptyView(experimentId, trialId);
-    this._log = new LogBook(_transport, experimentId);
-    this._system = new SystemBook(_transport, experimentId);
-    this._outputs = new OutputsBook(_transport, experimentId);
+    this._log = new LogBook(_transport);
+    this._system = new SystemBook(_transport);
+    this._outputs = new OutputsBook(_transport);
     this._ask = new ExperimentRequests(_transport, experimentId, trialId);
     this._follower = new Follower(
       _transport,
@@ -78,8 +77,7 @@ export class ExperimentFeed implements ExperimentSource {
         finished: () => hasEnded(this._view),
         ended: () => this._ended(),
         lost: error => this._lost(error)
-      },
-      eventsRoute(experimentId)
+      }
     );
     this.resume();
   }
@@ -129,12 +127,11 @@ export class ExperimentFeed implements ExperimentSource {
   }
 
   content({ trial_id: trialId, id }: Medium): Promise<Blob> {
-    return mediumContent(this._transport.api, this.experimentId, trialId, id);
+    return mediumContent(this._transport.api, trialId, id);
   }
 
   fileAddress({ trial_id: trialId, path }: Artifact): string {
-    const address = artifactAddress(this.experimentId, trialId, path);
-    return this._transport.url(address);
+    return this._transport.url(artifactAddress(trialId, path));
   }
 
   async start(): Promise<void> {

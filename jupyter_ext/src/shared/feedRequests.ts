@@ -34,7 +34,7 @@ export class ExperimentRequests {
     if (this._trialId === 0) {
       return trialsOf(this._api, this._experimentId, signal);
     }
-    const params = ofTrial(this._experimentId, this._trialId);
+    const params = ofTrial(this._trialId);
     const path = '/api/v1/trials/{trial_id}';
     return [await dataOf(this._api.GET(path, { params, signal }))];
   }
@@ -45,7 +45,7 @@ export class ExperimentRequests {
       const path = '/api/v1/experiments/{experiment_id}/checkpoints';
       return dataOf(this._api.GET(path, { params, signal }));
     }
-    const params = ofTrial(this._experimentId, this._trialId);
+    const params = ofTrial(this._trialId);
     const path = '/api/v1/trials/{trial_id}/checkpoints';
     return dataOf(this._api.GET(path, { params, signal }));
   }
@@ -60,7 +60,7 @@ export class ExperimentRequests {
       return dataOf(this._api.GET(path, { params, signal }));
     }
     const params = {
-      ...ofTrial(this._experimentId, this._trialId),
+      ...ofTrial(this._trialId),
       query: { buckets: BUCKETS_OF_TRIAL }
     };
     const path = '/api/v1/trials/{trial_id}/curves';

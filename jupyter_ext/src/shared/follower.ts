@@ -1,6 +1,5 @@
 /** Keeps one event stream alive: opens it, loads what it does not tell, backs off when it breaks, rests when hidden. */
 
-import { type EventsRoute, MASTER_EVENTS } from './paths';
 import type { StreamEvent } from './sse';
 import type { EventsQuery, Transport } from './transport';
 import { RequestError } from './transport';
@@ -45,8 +44,7 @@ export class Follower {
   constructor(
     private readonly _transport: Transport,
     private readonly _query: EventsQuery,
-    private readonly _handlers: FollowerHandlers,
-    private readonly _events: EventsRoute = MASTER_EVENTS
+    private readonly _handlers: FollowerHandlers
   ) {}
 
   get running(): boolean {
@@ -155,7 +153,7 @@ export class Follower {
     };
     try {
       const query = { ...this._query, tail: true };
-      for await (const event of this._transport.stream(this._events, {
+      for await (const event of this._transport.stream({
         query,
         signal,
         onOpen

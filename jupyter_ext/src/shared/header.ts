@@ -18,7 +18,6 @@ import type {
   Trial
 } from './model';
 import { isTerminal } from './model';
-import { isLocalId } from './paths';
 import { bestTrial, progressOf, shownTrial, slotsText } from './facts';
 import type { StateText } from './texts';
 import {
@@ -92,6 +91,7 @@ export class Header {
     this._showProgress(view, experiment);
     const facts = factsOf(view, experiment, trial);
     setText(this._facts, facts.filter(Boolean).join(' · '));
+    this._facts.title = experiment.in_kernel ? TEXTS.noPause : '';
     this._actions.update(experiment, view);
   }
 
@@ -151,7 +151,9 @@ class Actions {
       void this._askFirst(
         'stop',
         TEXTS[
-          isLocalId(this._source.view.id) ? 'confirmStopHere' : 'confirmStop'
+          this._source.view.experiment?.in_kernel
+            ? 'confirmStopHere'
+            : 'confirmStop'
         ],
         this._stop
       )
@@ -186,14 +188,15 @@ class Actions {
   update(experiment: ExperimentDetail, view: ExperimentView): void {
     const ended = isTerminal(experiment.state);
     const words = view.trialId > 0 ? ' experiment' : '';
+    const { in_kernel: inKernel } = experiment;
     this.buttons.hidden = ended;
     // What trains in a kernel cannot go on later.
-    this._pause.hidden = experiment.state !== 'ACTIVE' || isLocalId(view.id);
+    this._pause.hidden = experiment.state !== 'ACTIVE' || inKernel;
+    this._stop.title = inKernel ? TEXTS.stopsHere : '';
     this._resume.hidden = experiment.state !== 'PAUSED';
     this._leave.hidden = this.leave === null;
-    this._stop.hidden = experiment.local?.can_stop === false;
     const stopping = experiment.state.startsWith('STOPPING');
-    this._kill.hidden = experiment.state !== 'STOPPING_CANCELED';
+    this._kill.hidden = experiment.state !== 'STOPPING_CANCELED' || inKernel;
     const disabled = this._asking || stopping;
     for (const each of this._all()) {
       each.disabled = each === this._kill ? this._asking : disabled;
@@ -366,7 +369,11 @@ function factsOf(
       `took ${formatDuration((Date.parse(end) - Date.parse(begin)) / 1000)}`
     );
   }
-  return experiment.test ? [...facts, 'test run: one short loop only'] : facts;
+  return [
+    ...facts,
+    experiment.in_kernel ? TEXTS.inKernel : '',
+    experiment.test ? 'test run: one short loop only' : ''
+  ];
 }
 
 function searchFacts(

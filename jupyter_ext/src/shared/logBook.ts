@@ -1,7 +1,7 @@
 /** The loaded lines of a trial's log: a stretch without gaps, up to the newest one. */
 
 import { dataOf } from './api';
-import type { ExperimentId, ExperimentView, LogLine, LogState } from './model';
+import type { ExperimentView, LogLine, LogState } from './model';
 import { ofTrial } from './requests';
 import type { Transport } from './transport';
 import { logTrials } from './view';
@@ -29,10 +29,7 @@ export class LogBook {
   private _atBegin = false;
   private _kept = KEPT_LINES;
 
-  constructor(
-    private readonly _transport: Transport,
-    private readonly _experimentId: ExperimentId = 0
-  ) {}
+  constructor(private readonly _transport: Transport) {}
 
   /** Show the log of this trial; null for the one that is of most interest. */
   choose(trialId: number | null): void {
@@ -141,7 +138,7 @@ export class LogBook {
     signal: AbortSignal
   ): Promise<LogLine[]> {
     const { api } = this._transport;
-    const params = { ...ofTrial(this._experimentId, trial), query };
+    const params = { ...ofTrial(trial), query };
     return dataOf(
       api.GET('/api/v1/trials/{trial_id}/logs', { params, signal })
     );

@@ -4,32 +4,15 @@ import type { components } from '../generated/rest';
 
 type Schemas = components['schemas'];
 
-/** Number on the master, or `local-3` for a run that a kernel or a script trains by itself. */
-export type ExperimentId = number | string;
+/** Number on the master. */
+export type ExperimentId = number;
 
-/** What the server extension adds to a local run. */
-export interface LocalFacts {
-  readonly running: boolean;
-  readonly in_kernel: boolean;
-  readonly kernel_id: string | null;
-  /** Whether an interrupt reaches its training. */
-  readonly can_stop: boolean;
-}
-
-type WithId<Thing> = Omit<Thing, 'id'> & {
-  id: ExperimentId;
-  local?: LocalFacts;
-};
-type OfExperiment<Thing> = Omit<Thing, 'experiment_id'> & {
-  experiment_id: ExperimentId;
-};
-
-export type Experiment = WithId<Schemas['Experiment']>;
-export type ExperimentDetail = WithId<Schemas['ExperimentDetail']>;
+export type Experiment = Schemas['Experiment'];
+export type ExperimentDetail = Schemas['ExperimentDetail'];
 export type ExperimentState = Experiment['state'];
-export type Trial = OfExperiment<Schemas['Trial']>;
+export type Trial = Schemas['Trial'];
 export type TrialState = Trial['state'];
-export type Checkpoint = OfExperiment<Schemas['Checkpoint']>;
+export type Checkpoint = Schemas['Checkpoint'];
 export type LogLine = Schemas['LogLine'];
 export type MetricCurve = Schemas['MetricCurve'];
 export type SystemSample = Schemas['SystemSample'];

@@ -1,13 +1,7 @@
 /** The outputs of one trial, kept up to date: asked for when an event says that there are more. */
 
 import { dataOf } from './api';
-import type {
-  Artifact,
-  ExperimentId,
-  ExperimentView,
-  Medium,
-  OutputsState
-} from './model';
+import type { Artifact, ExperimentView, Medium, OutputsState } from './model';
 import { outputsTrial } from './outputs';
 import { ofTrial } from './requests';
 import type { StreamEvent } from './sse';
@@ -31,10 +25,7 @@ export class OutputsBook {
   private _restarts = 0;
   private readonly _stale = new Set<Part>();
 
-  constructor(
-    private readonly _transport: Transport,
-    private readonly _experimentId: ExperimentId
-  ) {}
+  constructor(private readonly _transport: Transport) {}
 
   /** Show what this trial has; null for the best one. */
   choose(trialId: number | null): void {
@@ -102,7 +93,7 @@ export class OutputsBook {
       const query = { after: found.at(-1)?.id ?? 0, limit: PAGE };
       const page = await orNone(
         this._transport.api.GET('/api/v1/trials/{trial_id}/media', {
-          params: { ...ofTrial(this._experimentId, trialId), query },
+          params: { ...ofTrial(trialId), query },
           signal
         })
       );
@@ -119,7 +110,7 @@ export class OutputsBook {
   ): Promise<readonly Artifact[]> {
     return orNone(
       this._transport.api.GET('/api/v1/trials/{trial_id}/artifacts', {
-        params: ofTrial(this._experimentId, trialId),
+        params: ofTrial(trialId),
         signal
       })
     );

@@ -10,7 +10,6 @@ import type {
   SystemSample,
   Trial
 } from './model';
-import { checkpointKey, trialKey } from './paths';
 
 type Schemas = components['schemas'];
 
@@ -78,22 +77,18 @@ export function trialsOf(
 }
 
 /** Parameters of a route of a trial. */
-export function ofTrial(
-  id: ExperimentId,
-  trialId: number
-): { path: { trial_id: ReturnType<typeof trialKey> } } {
-  return { path: { trial_id: trialKey(id, trialId) } };
+export function ofTrial(trialId: number): { path: { trial_id: number } } {
+  return { path: { trial_id: trialId } };
 }
 
 /** At most so many samples of each process. */
 export function systemSamples(
   api: Api,
-  id: ExperimentId,
   trialId: number,
   points: number,
   signal: AbortSignal
 ): Promise<SystemSample[]> {
-  const params = { ...ofTrial(id, trialId), query: { points } };
+  const params = { ...ofTrial(trialId), query: { points } };
   return dataOf(
     api.GET('/api/v1/trials/{trial_id}/system', { params, signal })
   );
@@ -111,11 +106,10 @@ export function trialSummaries(
 /** What a trial has logged by a number. */
 export function mediumContent(
   api: Api,
-  id: ExperimentId,
   trialId: number,
   mediumId: number
 ): Promise<Blob> {
-  const path = { trial_id: trialKey(id, trialId), medium_id: mediumId };
+  const path = { trial_id: trialId, medium_id: mediumId };
   return dataOf(
     api.GET('/api/v1/trials/{trial_id}/media/{medium_id}/content', {
       params: { path },
@@ -125,12 +119,8 @@ export function mediumContent(
 }
 
 /** Address of a file that the code of a trial has written. */
-export function artifactAddress(
-  id: ExperimentId,
-  trialId: number,
-  path: string
-): Address {
-  const params = { ...ofTrial(id, trialId), query: { path } };
+export function artifactAddress(trialId: number, path: string): Address {
+  const params = { ...ofTrial(trialId), query: { path } };
   return addressOf('/api/v1/trials/{trial_id}/artifacts/content', params);
 }
 
@@ -141,13 +131,9 @@ export function notebookAddress(id: ExperimentId): Address {
 }
 
 /** Address of a file of a checkpoint. */
-export function checkpointFileAddress(
-  id: ExperimentId,
-  uuid: string,
-  path: string
-): Address {
+export function checkpointFileAddress(uuid: string, path: string): Address {
   return addressOf('/api/v1/checkpoints/{uuid}/files/{path}', {
-    path: { uuid: checkpointKey(id, uuid), path }
+    path: { uuid, path }
   });
 }
 

@@ -5,7 +5,7 @@
  * widget and the extension are bundled apart, so they meet in the page's global object.
  */
 
-import { type EventsRoute, type ExtensionRoute, MASTER_EVENTS } from './paths';
+import type { ExtensionRoute } from './paths';
 import type { StreamEvent } from './sse';
 import type { StreamOptions, Transport } from './transport';
 
@@ -68,8 +68,6 @@ class Subscriber {
 
 /** The stream of one server and those who take part in it. */
 export class EventHub {
-  constructor(private readonly _route: EventsRoute = MASTER_EVENTS) {}
-
   private readonly _subscribers = new Set<Subscriber>();
   private readonly _retrying = new Set<() => void>();
   private _running: AbortController | null = null;
@@ -124,7 +122,7 @@ export class EventHub {
     };
     let reason: Error | null = null;
     try {
-      for await (const event of transport.stream(this._route, {
+      for await (const event of transport.stream({
         query: { tail: true },
         signal,
         onOpen
@@ -153,13 +151,8 @@ export function withSharedEvents(
 ): Transport {
   const hubs = ((globalThis as Record<symbol, unknown>)[HUBS] ??=
     new Map()) as Map<string, EventHub>;
-  const hubOf = (route: EventsRoute) => {
-    const name = route === MASTER_EVENTS ? server : `${server} ${route}`;
-    const found = hubs.get(name) ?? new EventHub(route);
-    hubs.set(name, found);
-    return found;
-  };
-  const hub = hubOf(MASTER_EVENTS);
+  const hub = hubs.get(server) ?? new EventHub();
+  hubs.set(server, hub);
   return {
     api: transport.api,
     get: (route, signal) => transport.get(route, signal),
@@ -176,6 +169,6 @@ export function withSharedEvents(
       return answer;
     },
     onRetry: listener => hub.onRetry(listener),
-    stream: (route, options) => hubOf(route).follow(transport, options)
+    stream: options => hub.follow(transport, options)
   };
 }

@@ -1,6 +1,6 @@
 /** What the trial whose log is shown uses of its machine, asked for now and then. */
 
-import type { ExperimentId, ExperimentView, SystemState } from './model';
+import type { ExperimentView, SystemState } from './model';
 import { isTerminal } from './model';
 import { systemSamples } from './requests';
 import type { Transport } from './transport';
@@ -17,10 +17,7 @@ export class SystemBook {
   private _asked = 0;
   private _complete = false;
 
-  constructor(
-    private readonly _transport: Transport,
-    private readonly _experimentId: ExperimentId
-  ) {}
+  constructor(private readonly _transport: Transport) {}
 
   /** Load the samples of the trial of most interest; `anew` even if that was done just now. */
   async newest(
@@ -51,13 +48,7 @@ export class SystemBook {
   ): Promise<SystemState['samples']> {
     const { api } = this._transport;
     try {
-      return await systemSamples(
-        api,
-        this._experimentId,
-        trialId,
-        POINTS,
-        signal
-      );
+      return await systemSamples(api, trialId, POINTS, signal);
     } catch (error) {
       if (error instanceof RequestError && error.status === 404) {
         return []; // a master of an earlier version

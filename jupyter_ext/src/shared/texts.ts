@@ -182,7 +182,11 @@ export const TEXTS = {
   confirmStop:
     'Stop this experiment? Its trials write a checkpoint and end; they cannot be resumed.',
   confirmStopHere:
-    'Stop this training? It ends after this batch, with a checkpoint.',
+    'Stop this training? It ends after the batch under way, with a checkpoint.',
+  inKernel: 'in a kernel',
+  noPause:
+    'It trains in a kernel, where it cannot go on later: Stop ends it with a checkpoint, and Continue begins there.',
+  stopsHere: 'It ends after the batch under way, with a checkpoint.',
   confirmKill:
     'Kill this experiment? Its trials end at once, without a checkpoint.',
   kernelGone: 'The kernel that showed this has ended.',

@@ -2,7 +2,7 @@
 
 import { type Address, type Api, createApi } from './api';
 import type { ExperimentId } from './model';
-import { type EventsRoute, extensionPath, type ExtensionRoute } from './paths';
+import { extensionPath, type ExtensionRoute, MASTER_EVENTS } from './paths';
 import { RequestError } from './requestError';
 import { SseParser, StreamEvent } from './sse';
 
@@ -37,10 +37,8 @@ export interface Transport {
   ): Promise<T>;
   /** Where this page finds a route of the master, for links. */
   url(address: Address): string;
-  stream(
-    route: EventsRoute,
-    options: StreamOptions
-  ): AsyncIterable<StreamEvent>;
+  /** The events of the master. */
+  stream(options: StreamOptions): AsyncIterable<StreamEvent>;
   /** Call `listener` when another try is worth it: something else of this page got through. Returns what ends it. */
   onRetry?(listener: () => void): () => void;
 }
@@ -103,17 +101,14 @@ export class FetchTransport implements Transport {
     return this._json<T>(route, init, signal);
   }
 
-  async *stream(
-    route: EventsRoute,
-    options: StreamOptions
-  ): AsyncGenerator<StreamEvent> {
+  async *stream(options: StreamOptions): AsyncGenerator<StreamEvent> {
     const silence = new AbortController();
     const signal = AbortSignal.any([options.signal, silence.signal]);
     const init = { method: 'GET', headers: { Accept: 'text/event-stream' } };
     const watchdog = new Watchdog(SILENCE_SECONDS, () => silence.abort());
     try {
       const response = await this._request(
-        this.url(withQuery(route, options.query)),
+        this.url(eventsAddress(options.query)),
         init,
         signal
       ).catch((error: unknown) => {
@@ -190,14 +185,16 @@ async function whole(response: Response): Promise<Response> {
   return new Response(content, { status, headers });
 }
 
-function withQuery(route: EventsRoute, query: EventsQuery = {}): Address {
+function eventsAddress(query: EventsQuery = {}): Address {
   const given = Object.entries(query).filter(
     ([, value]) => value !== undefined
   );
   const text = new URLSearchParams(
     given.map(([name, value]) => [name, String(value)])
   );
-  return (text.size > 0 ? `${route}?${text}` : route) as Address;
+  return (
+    text.size > 0 ? `${MASTER_EVENTS}?${text}` : MASTER_EVENTS
+  ) as Address;
 }
 
 async function* readEvents(

@@ -14,8 +14,6 @@ import { emptyView, hasEnded, withConnection, withParts } from '../shared/view';
 import type { WidgetState } from './mounted';
 
 const ANSWER_MILLISECONDS = 4000;
-/** A kernel tells of a run every second or two. One that is killed says nothing, and Jupyter does not say so either. */
-const QUIET_MILLISECONDS = 5000;
 /** What a widget model tells when its kernel restarts or closes it. */
 const CLOSING_EVENTS = ['comm_live_update', 'comm:close'];
 /** What changes; the model has all of it, whenever somebody begins to listen. */
@@ -29,16 +27,6 @@ const PARTS = [
   'outputs'
 ] as const satisfies Array<keyof ViewParts>;
 
-/** What can be done for a run of the kernel's own where that hears nothing, or is gone. */
-export interface KernelAway {
-  /** Ends what the kernel does; false if nobody there can. */
-  readonly interrupt: () => Promise<boolean>;
-  /** Who tells of the run without the kernel; null where there is nobody. */
-  readonly follow: () => ExperimentSource | null;
-  /** What was logged, by the Jupyter server; rejects where that has no extension of ours. */
-  readonly content: (medium: Medium) => Promise<Blob>;
-}
-
 /** What the kernel answers, with the bytes of what was asked for. */
 type Answered = (error: string, buffers: readonly DataView[]) => void;
 
@@ -48,9 +36,6 @@ export class KernelFeed implements ExperimentSource {
   private readonly _asked = new Map<number, Answered>();
   private _questions = 0;
   private _lostSince: number | null = null;
-  private _other: ExperimentSource | null = null;
-  private _gone = false;
-  private _quiet: ReturnType<typeof setTimeout> | undefined;
   private readonly _answered = (
     message: unknown,
     buffers: readonly DataView[] = []
@@ -58,14 +43,10 @@ export class KernelFeed implements ExperimentSource {
     const { id, error } = message as { id?: number; error?: string };
     this._asked.get(id ?? 0)?.(error ?? '', buffers);
   };
-  private _endedElsewhere = false;
   private readonly _changed = () => this._show();
   private readonly _closing = () => this._lose();
 
-  constructor(
-    private readonly _model: AnyModel<WidgetState>,
-    private readonly _away?: KernelAway
-  ) {
+  constructor(private readonly _model: AnyModel<WidgetState>) {
     this._view = emptyView(_model.get('experiment_id'), _model.get('trial_id'));
     _model.on('msg:custom', this._answered);
     _model.on('change', this._changed);
@@ -84,30 +65,16 @@ export class KernelFeed implements ExperimentSource {
     return () => this._listeners.delete(listener);
   }
 
-  /** A kernel that trains hears nothing but an interrupt; any other hears what it is asked when no cell runs. */
-  act(action: Action): Promise<void> {
-    const ask = async () => {
-      await this._ask({ type: 'act', action });
-    };
-    return action === 'stop' && this._away
-      ? this._away.interrupt().then(done => (done ? undefined : ask()))
-      : ask();
+  /** A kernel hears what it is asked when no cell runs. */
+  async act(action: Action): Promise<void> {
+    await this._ask({ type: 'act', action });
   }
 
   async chooseOutputs(trialId: number | null): Promise<void> {
     await this._ask({ type: 'outputs', trial_id: trialId ?? 0 });
   }
 
-  /** By the server, which a kernel that trains does not keep waiting; else from the kernel. */
-  async content(medium: Medium): Promise<Blob> {
-    try {
-      if (this._away) {
-        return await this._away.content(medium);
-      }
-    } catch {
-      // A server without the extension, or one that is away: the kernel may have it.
-    }
-    const { id, trial_id } = medium;
+  async content({ id, trial_id }: Medium): Promise<Blob> {
     const asked = { type: 'content', trial_id, medium_id: id };
     const [bytes] = await this._ask(asked);
     return new Blob(bytes ? [bytes as DataView<ArrayBuffer>] : []);
@@ -141,18 +108,12 @@ export class KernelFeed implements ExperimentSource {
   }
 
   /** The kernel tells without being asked; what is hidden costs nothing worth a message. */
-  pause(): void {
-    this._other?.pause();
-  }
+  pause(): void {}
 
-  resume(): void {
-    this._other?.resume();
-  }
+  resume(): void {}
 
   dispose(): void {
     this._listeners.clear();
-    clearTimeout(this._quiet);
-    this._leave();
     this._model.off('msg:custom', this._answered);
     this._model.off('change', this._changed);
     CLOSING_EVENTS.forEach(event => this._model.off(event, this._closing));
@@ -176,9 +137,6 @@ export class KernelFeed implements ExperimentSource {
       known.filter(([, part]) => part)
     );
     const lost = this._model.get('lost');
-    if (this._endedElsewhere) {
-      return; // what a kernel that has ended told before comes late
-    }
     const view = withParts(this._view, parts);
     if (lost) {
       this._view = view;
@@ -187,25 +145,7 @@ export class KernelFeed implements ExperimentSource {
       this._lostSince = null;
       const kind = hasEnded(view) ? 'ended' : 'live';
       this._emit(withConnection(view, { kind }));
-      this._listen();
     }
-  }
-
-  /** Wait for what the kernel tells next; where nothing comes, the server may know that the run has ended. */
-  private _listen(): void {
-    clearTimeout(this._quiet);
-    if (this._gone) {
-      return;
-    }
-    this._leave();
-    if (this._away && !hasEnded(this._view)) {
-      this._quiet = setTimeout(() => this._follow(), QUIET_MILLISECONDS);
-    }
-  }
-
-  private _leave(): void {
-    this._other?.dispose();
-    this._other = null;
   }
 
   /** The kernel is gone, or was for a moment: if it still knows this view, its answer says so. */
@@ -213,33 +153,9 @@ export class KernelFeed implements ExperimentSource {
     if (hasEnded(this._view)) {
       return;
     }
-    const { id } = this._view;
-    const remedy =
-      typeof id === 'number'
-        ? `Run det.attach(${id}) to follow it again.`
-        : 'Run its cell again.';
+    const remedy = `Run det.attach(${this._view.id}) to follow it again.`;
     this._lost('gone', TEXTS.kernelGone, remedy);
-    if (!this._gone) {
-      this._gone = true;
-      clearTimeout(this._quiet);
-      this._leave();
-      this._follow();
-    }
     this.retry();
-  }
-
-  /** What the run was when it ended, and what is kept of it, nobody but the Jupyter server knows now. */
-  private _follow(): void {
-    this._other = this._away?.follow() ?? null;
-    const created = this._view.experiment?.created;
-    this._other?.subscribe(view => {
-      const same = view.experiment?.created === created && created;
-      // A kernel that is only quiet knows more of a run that goes on.
-      if (same && (this._gone || hasEnded(view))) {
-        this._endedElsewhere = hasEnded(view);
-        this._emit(view);
-      }
-    });
   }
 
   private _lost(state: string, message: string, remedy = ''): void {

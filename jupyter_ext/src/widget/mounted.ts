@@ -16,32 +16,24 @@ import type {
   SystemState,
   Trial
 } from '../shared/model';
-import { mediumContent } from '../shared/requests';
+import { asExperimentId } from '../shared/paths';
 import { withSharedEvents } from '../shared/sharedEvents';
 import { TEXTS } from '../shared/texts';
-import {
-  FetchTransport,
-  type Transport,
-  xsrfHeader
-} from '../shared/transport';
+import { FetchTransport, type Transport } from '../shared/transport';
 import { watchVisibility } from '../shared/visibility';
-import { type KernelAway, KernelFeed } from './kernelFeed';
+import { KernelFeed } from './kernelFeed';
 import { type Page, readPage } from './page';
 
 /** What the kernel says of a view. */
 export interface WidgetState {
   /** What tells one display from another. */
   view_id: string;
-  /** Number on the master, or `local-3`. */
-  experiment_id: number | string;
+  /** Number on the master; a version before saved `local-3` for runs of its own. */
+  experiment_id: number;
   /** 0 for the whole experiment. */
   trial_id: number;
-  /** Address of the master; empty for a run of the kernel's own. */
+  /** Address of the master. */
   master_url: string;
-  /** Where the data come from: by the Jupyter server if it knows the same master, else from the kernel. */
-  feed: 'server' | 'kernel';
-  /** What a Jupyter server knows the kernel by; empty if the kernel does not know. */
-  kernel_id: string;
   /** Whether a cell of the kernel waits for its end. */
   waiting: boolean;
   /** Why the kernel cannot tell how things are; empty while it can. */
@@ -150,54 +142,14 @@ export class Mounted {
 async function chooseSource(
   model: AnyModel<WidgetState>
 ): Promise<ExperimentSource> {
-  const id = model.get('experiment_id');
+  const id = asExperimentId(model.get('experiment_id'));
   const transport =
-    model.get('feed') === 'server'
-      ? await serverOf(model.get('master_url'))
-      : null;
-  if (transport && typeof id === 'number') {
+    id === null ? null : await serverOf(model.get('master_url'));
+  if (transport && id !== null) {
     model.send({ type: 'served' });
     return new ExperimentFeed(transport, id, model.get('trial_id'));
   }
-  return new KernelFeed(
-    model,
-    typeof id === 'number' ? undefined : withoutKernel(model, id)
-  );
-}
-
-/** What the Jupyter server can do for a run of the kernel's own, in which a cell runs, or which has ended. */
-function withoutKernel(model: AnyModel<WidgetState>, id: string): KernelAway {
-  return {
-    interrupt: async () => {
-      const page = readPage();
-      const kernel = model.get('kernel_id');
-      if (!page || !kernel) {
-        return false;
-      }
-      const { baseUrl, headers } = page;
-      try {
-        const answer = await fetch(
-          `${baseUrl}api/kernels/${kernel}/interrupt`,
-          { method: 'POST', headers: { ...xsrfHeader(), ...headers } }
-        );
-        return answer.ok;
-      } catch {
-        return false;
-      }
-    },
-    follow: () => {
-      const page = readPage();
-      return (
-        page && new ExperimentFeed(transportOf(page), id, model.get('trial_id'))
-      );
-    },
-    content: ({ id: number, trial_id: trialId }) => {
-      const page = readPage();
-      return page
-        ? mediumContent(transportOf(page).api, id, trialId, number)
-        : Promise.reject(new Error(TEXTS.kernelBusy));
-    }
-  };
+  return new KernelFeed(model);
 }
 
 /** The way to the server extension; the views of a page share its streams. */

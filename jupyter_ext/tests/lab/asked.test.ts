@@ -5,7 +5,7 @@ import { askedAddress, withoutAsked } from '../../src/lab/workspace/asked';
 describe("JupyterLab's address", () => {
   it.each([
     ['?det-experiment=7', '/experiments/7'],
-    ['?reset&det-experiment=local-3', '/experiments/local-3'],
+    ['?reset&det-experiment=local-3', null],
     [
       '?det=%2Fexperiments%2F7%2Fcharts%3Fx%3Depochs',
       '/experiments/7/charts?x=epochs'

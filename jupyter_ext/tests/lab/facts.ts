@@ -45,6 +45,7 @@ export function experiment(change: Partial<Experiment> = {}): Experiment {
     waits_for: '',
     validates: true,
     ended: null,
+    in_kernel: false,
     ...change
   };
 }

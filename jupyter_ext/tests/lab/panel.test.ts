@@ -6,7 +6,6 @@ import { rowAfterKey } from '../../src/lab/panel/keys';
 import { problemLine, rowOf } from '../../src/lab/panel/rows';
 import { headerText, screenOf } from '../../src/lab/panel/screen';
 import { slotsKey, SlotsWatch } from '../../src/lab/panel/slots';
-import type { UserErrorInfo } from '../../src/shared/model';
 import { experiment, listView, NOW, status, userError } from './facts';
 
 const LOST = {
@@ -16,13 +15,6 @@ const LOST = {
   message: 'The master does not answer',
   remedy: 'Look at its log.'
 } as const;
-
-const LOCAL = {
-  running: true,
-  in_kernel: true,
-  kernel_id: null,
-  can_stop: true
-};
 
 describe('a row', () => {
   it('says state, progress, time left and the best metric of what runs', () => {
@@ -144,37 +136,22 @@ describe('a row', () => {
   });
 });
 
-describe('a row of a local run', () => {
-  it('is called by its name, and says why it was stopped', () => {
-    const message = 'its kernel was restarted or ended, after batch 3 of 9.';
-    const row = rowOf(
-      experiment({
-        id: 'local-2',
-        local: { ...LOCAL, running: false },
-        state: 'CANCELED',
-        ended: '2026-11-20T11:58:00Z',
-        error: { type: 'Stopped', message, traceback: '' } as UserErrorInfo
-      }),
-      NOW
-    );
-    expect(row.number).toBe('local-2');
-    expect(row.shape).toBe('stopped');
-    expect(row.detail).toBe('Stopped · 2 min ago');
-    expect(row.problem).toBe(`Stopped: ${message}`);
-    expect(row.label).toContain('Experiment local-2, digits');
+describe('a row of a run in a kernel', () => {
+  const run = experiment({ in_kernel: true });
+
+  it('says where it trains', () => {
+    const row = rowOf(run, NOW);
+    expect(row.detail).toContain('Running · in a kernel · ');
+    expect(row.label).toContain('in a kernel');
   });
 
-  it('can be stopped where an interrupt reaches it, and not be paused', () => {
-    const local = experiment({ id: 'local-2', local: LOCAL });
+  it('can be stopped, and not be paused', () => {
     const actions = ['pause', 'resume', 'stop', 'kill'] as const;
-    expect(actions.filter(action => fits(action, local))).toEqual(['stop']);
-    const deaf = { ...local, local: { ...LOCAL, can_stop: false } };
-    expect(actions.filter(action => fits(action, deaf))).toEqual([]);
+    expect(actions.filter(action => fits(action, run))).toEqual(['stop']);
   });
 
   it('takes no slot of the master', () => {
-    const experiments = [experiment({ id: 'local-2', local: LOCAL })];
-    expect(slotsKey(listView({ experiments }))).toBe('');
+    expect(slotsKey(listView({ experiments: [run] }))).toBe('');
   });
 });
 
@@ -299,19 +276,6 @@ describe('the screen', () => {
       title: 'Not installed completely',
       body: 'Not loaded. Look at its log.',
       action: 'retry'
-    });
-  });
-
-  it('lists runs of this machine though no master runs, and offers one', () => {
-    const experiments = [experiment({ id: 'local-2', local: LOCAL })];
-    const none = status({ state: 'none', can_start: true });
-    const connection = { kind: 'connecting' } as const;
-    const view = listView({ experiments, status: none, connection });
-    const screen = screenOf(view, '0.1.0');
-    expect(screen).toMatchObject({ kind: 'list', experiments, stale: false });
-    expect(screen.kind === 'list' && screen.notice).toEqual({
-      text: "No master is running: only runs of this machine's own are listed.",
-      action: 'start'
     });
   });
 

@@ -11,13 +11,13 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { ExperimentsPanel } from '../../src/lab/panel/panel';
 import { RunsWatch } from '../../src/lab/panel/runsWatch';
 import { SlotsWatch } from '../../src/lab/panel/slots';
-import { AllExperiments } from '../../src/shared/allExperiments';
+import { ExperimentListFeed } from '../../src/shared/listFeed';
 import { AWAY, ScriptedTransport } from '../shared/scriptedTransport';
 import { experiment, notebookRun, NOW, status } from './facts';
 
 const LIST = 'master/experiments';
 const widgets: Widget[] = [];
-const feeds: AllExperiments[] = [];
+const feeds: ExperimentListFeed[] = [];
 
 beforeEach(() => vi.useFakeTimers());
 afterEach(async () => {
@@ -36,12 +36,11 @@ async function panelWith(answers: Record<string, unknown> = {}) {
   const transport = new ScriptedTransport({
     status: status(),
     [LIST]: [experiment({ id: 8 }), experiment()],
-    'local/experiments': [],
     'notebook-runs': [],
     'master/master': { slots: [{ trial_id: 3 }, {}] },
     ...answers
   });
-  const feed = new AllExperiments(transport);
+  const feed = new ExperimentListFeed(transport);
   const calls = {
     onOpenAll: vi.fn(),
     onOpen: vi.fn(),
@@ -198,13 +197,13 @@ describe('the runs of notebooks', () => {
     const { node, texts, calls } = await shown(run);
     expect(texts('.det-Run .det-Row-name')).toEqual(['train.ipynb']);
     expect(texts('.det-Run-state')).toEqual(['Running · cell 5 of 12']);
-    expect(texts('.det-Run-experiments button')).toEqual(['#7', 'local-1']);
+    expect(texts('.det-Run-experiments button')).toEqual(['#7']);
     const press = (name: string) =>
       [...node.querySelectorAll<HTMLButtonElement>('.det-Run button')]
         .find(each => nameOf(each) === name)!
         .click();
-    press('local-1');
-    expect(calls.onOpen).toHaveBeenCalledWith('local-1');
+    press('#7');
+    expect(calls.onOpen).toHaveBeenCalledWith(7);
     press('Stop run 3 of train.ipynb');
     expect(calls.onStopRun).toHaveBeenCalledWith(run);
     press('Open the executed notebook of run 3 of train.ipynb');

@@ -32,20 +32,6 @@ describe('the view of a display without its kernel', () => {
     expect(await views.find({ ...NAMED, trial_id: 7 })).not.toBeNull();
   });
 
-  it('is that of a run of this machine, or of a trial of it', async () => {
-    const local = { ...NAMED, experiment_id: 'local-4' };
-    const { views } = server({
-      'local/experiments/4': KNOWN,
-      'local/experiments/4/trials/2': KNOWN,
-      'saved/local/4': { ...KNOWN, data: {} },
-      'saved/local/4/2': { ...KNOWN, data: {} }
-    });
-    for (const named of [local, { ...local, trial_id: 2 }]) {
-      expect(await views.find(named)).not.toBeNull();
-      expect(await views.saved(named)).not.toBeNull();
-    }
-  });
-
   it('is not asked for where what was saved is the last word, or nothing says which it is', async () => {
     const { transport, views } = server({});
     expect(await views.find({ ...NAMED, state: 'COMPLETED' })).toBeNull();

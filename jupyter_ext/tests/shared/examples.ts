@@ -22,7 +22,13 @@ export { experiment, NOW, status, userError } from '../lab/facts';
 export function detail(
   change: Partial<ExperimentDetail> = {}
 ): ExperimentDetail {
-  return { ...experiment(), report: [], notes: '', ...change };
+  return {
+    ...experiment(),
+    report: [],
+    notes: '',
+    no_program: '',
+    ...change
+  };
 }
 
 export function trial(change: Partial<Trial> = {}): Trial {

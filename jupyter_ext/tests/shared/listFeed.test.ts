@@ -173,7 +173,7 @@ describe('the list of experiments', () => {
 
   it('loses an experiment that is gone, not the connection', async () => {
     const { transport, feed } = await live();
-    const [gone = 0, ...others] = ids(feed) as number[];
+    const [gone = 0, ...others] = ids(feed);
     others.forEach(id =>
       transport.answers.set(`master/experiments/${id}`, experiment({ id }))
     );

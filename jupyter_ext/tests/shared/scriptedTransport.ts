@@ -1,10 +1,6 @@
 /** A way to a server whose answers a test decides, and whose requests it counts. */
 import { type Address, createApi } from '../../src/shared/api';
-import {
-  type EventsRoute,
-  extensionPath,
-  type ExtensionRoute
-} from '../../src/shared/paths';
+import { extensionPath, type ExtensionRoute } from '../../src/shared/paths';
 import type { StreamEvent } from '../../src/shared/sse';
 import type { StreamOptions, Transport } from '../../src/shared/transport';
 import { RequestError } from '../../src/shared/transport';
@@ -143,12 +139,9 @@ export class ScriptedTransport implements Transport {
     return this._answer<T>('POST', route, '', signal);
   }
 
-  async *stream(
-    route: EventsRoute,
-    options: StreamOptions
-  ): AsyncGenerator<StreamEvent> {
+  async *stream(options: StreamOptions): AsyncGenerator<StreamEvent> {
     options.signal.throwIfAborted();
-    const path = extensionPath(route);
+    const path = 'master/events';
     const query = Object.entries(options.query ?? {}).map(
       ([name, value]) => `${name}=${String(value)}`
     );

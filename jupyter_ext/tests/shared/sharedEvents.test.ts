@@ -1,4 +1,3 @@
-import { MASTER_EVENTS } from '../../src/shared/paths';
 import { beforeEach, describe, expect, it } from 'vitest';
 
 import { withSharedEvents } from '../../src/shared/sharedEvents';
@@ -32,7 +31,7 @@ function follow(transport: Transport, experimentId?: number) {
     };
     const onOpen = () => (found.opened += 1);
     try {
-      const events = transport.stream(MASTER_EVENTS, {
+      const events = transport.stream({
         query,
         signal: gone.signal,
         onOpen

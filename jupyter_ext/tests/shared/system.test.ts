@@ -220,7 +220,7 @@ describe('samples are asked for', () => {
       [PATH]: [systemSample()],
       'master/trials/4/system': []
     });
-    const book = new SystemBook(transport, 7);
+    const book = new SystemBook(transport);
     const found = await book.newest(running, signal);
     expect(found.system).toEqual({ trialId: 3, samples: [systemSample()] });
     expect(await book.newest(running, signal)).toEqual(found);
@@ -235,7 +235,7 @@ describe('samples are asked for', () => {
 
   it('no more of a trial that has ended', async () => {
     const transport = new ScriptedTransport({ [PATH]: [] });
-    const book = new SystemBook(transport, 7);
+    const book = new SystemBook(transport);
     const over = view({ trials: [trial({ state: 'COMPLETED' })] });
     await book.newest(over, signal);
     await book.newest(over, signal, true);
@@ -244,7 +244,7 @@ describe('samples are asked for', () => {
 
   it('in vain of a master of an earlier version, which is no loss', async () => {
     const transport = new ScriptedTransport();
-    const book = new SystemBook(transport, 7);
+    const book = new SystemBook(transport);
     const found = await book.newest(running, signal);
     expect(found.system).toEqual({ trialId: 3, samples: [] });
     transport.answers.set(PATH, AWAY);

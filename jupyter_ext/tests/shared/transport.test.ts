@@ -7,7 +7,6 @@ import {
   RequestError,
   xsrfHeader
 } from '../../src/shared/transport';
-import { MASTER_EVENTS } from '../../src/shared/paths';
 import { collect, connected, PREFIX, refused, running } from './connected';
 import { answerJson, bodyOf } from './httpServer';
 
@@ -168,7 +167,7 @@ describe('a request', () => {
           ? transport.get('status')
           : kind === 'api'
             ? transport.api.GET('/api/v1/queue')
-            : collect(transport.stream(MASTER_EVENTS, { signal }));
+            : collect(transport.stream({ signal }));
       const error = await refused(asked);
       expect([error.status, error.state]).toEqual([0, 'unreachable']);
       expect(error.message).toBe('The Jupyter server does not answer.');

@@ -2,7 +2,6 @@ import { once } from 'node:events';
 
 import { describe, expect, it, vi } from 'vitest';
 
-import { MASTER_EVENTS } from '../../src/shared/paths';
 import { FetchTransport } from '../../src/shared/transport';
 import { collect, connected, PREFIX, refused, running } from './connected';
 import { answerJson } from './httpServer';
@@ -41,7 +40,7 @@ describe('an event stream', () => {
       const { transport } = streaming([BYTES.slice(0, cut), BYTES.slice(cut)]);
       const signal = new AbortController().signal;
       expect(
-        await collect(transport.stream(MASTER_EVENTS, { signal })),
+        await collect(transport.stream({ signal })),
         `cut at byte ${cut}`
       ).toEqual(['größe 🙂 模型', [2]]);
     }
@@ -57,9 +56,7 @@ describe('an event stream', () => {
     const opened = vi.fn(() => continueStream());
     const signal = new AbortController().signal;
     const options = { signal, query: { tail: true }, onOpen: opened };
-    expect(
-      await collect(transport.stream(MASTER_EVENTS, options))
-    ).toHaveLength(2);
+    expect(await collect(transport.stream(options))).toHaveLength(2);
     expect(opened).toHaveBeenCalledTimes(1);
     expect(running().requests[0]?.url).toBe(
       `${PREFIX}/master/events?tail=true`
@@ -74,9 +71,7 @@ describe('an event stream', () => {
     );
     const onOpen = vi.fn();
     const signal = new AbortController().signal;
-    const error = await refused(
-      collect(transport.stream(MASTER_EVENTS, { signal, onOpen }))
-    );
+    const error = await refused(collect(transport.stream({ signal, onOpen })));
     expect([error.state, error.message]).toEqual(['none', 'No master.']);
     expect(onOpen).not.toHaveBeenCalled();
   });
@@ -90,7 +85,7 @@ describe('an event stream', () => {
     const error = await refused(
       (async () => {
         const signal = new AbortController().signal;
-        for await (const event of transport.stream(MASTER_EVENTS, { signal })) {
+        for await (const event of transport.stream({ signal })) {
           found.push(event.data);
           running().breakOff();
         }
@@ -109,7 +104,7 @@ describe('an event stream', () => {
       response.write('data: 1\n\n');
     });
     const leaving = new AbortController();
-    for await (const event of transport.stream(MASTER_EVENTS, {
+    for await (const event of transport.stream({
       signal: leaving.signal
     })) {
       expect(event.data).toBe(1);
@@ -126,7 +121,7 @@ describe('an event stream', () => {
     });
     const leaving = new AbortController();
     const read = collect(
-      transport.stream(MASTER_EVENTS, {
+      transport.stream({
         signal: leaving.signal,
         onOpen: () => leaving.abort()
       })
@@ -139,9 +134,7 @@ describe('an event stream', () => {
     const { transport, state } = streaming([], false);
     const signal = new AbortController().signal;
     const ended = vi.fn();
-    const read = refused(
-      collect(transport.stream(MASTER_EVENTS, { signal }))
-    ).finally(ended);
+    const read = refused(collect(transport.stream({ signal }))).finally(ended);
     await vi.advanceTimersByTimeAsync(40_000);
     state.send(': ping\n\n');
     await vi.advanceTimersByTimeAsync(44_000);
@@ -155,7 +148,7 @@ describe('an event stream', () => {
     vi.useFakeTimers();
     const { transport, state } = streaming([BYTES], false);
     const signal = new AbortController().signal;
-    for await (const event of transport.stream(MASTER_EVENTS, { signal })) {
+    for await (const event of transport.stream({ signal })) {
       expect(event.id).toBe(1);
       break;
     }

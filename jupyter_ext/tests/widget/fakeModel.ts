@@ -19,8 +19,6 @@ export class FakeModel {
       experiment_id: 7,
       trial_id: 0,
       master_url: '',
-      feed: 'kernel',
-      kernel_id: '',
       lost: '',
       waiting: false,
       experiment: null,

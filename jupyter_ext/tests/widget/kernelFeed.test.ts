@@ -4,7 +4,6 @@ import type { ExperimentView } from '../../src/shared/model';
 import { TEXTS } from '../../src/shared/texts';
 import { KernelFeed } from '../../src/widget/kernelFeed';
 import { curve, detail, logLine, medium, NOW, trial } from '../shared/examples';
-import { FakeSource } from '../shared/fakeSource';
 import { FakeModel } from './fakeModel';
 
 beforeEach(() => {
@@ -23,8 +22,6 @@ function followed(change = {}) {
   return { model, feed, views };
 }
 
-const noContent = () => Promise.reject(new Error('no server'));
-
 function begun() {
   const found = followed();
   const parts = { experiment: detail(), trials: [trial()], curves: [curve()] };
@@ -36,12 +33,12 @@ function begun() {
 describe('a view that the kernel feeds', () => {
   it('is of what the widget says, and asks for everything first', () => {
     const { model, feed, views } = followed({
-      experiment_id: 'local-3',
+      experiment_id: 8,
       trial_id: 2
     });
     expect(model.sent).toEqual([REPLAY]);
     expect(feed.view).toMatchObject({
-      id: 'local-3',
+      id: 8,
       trialId: 2,
       experiment: null
     });
@@ -137,150 +134,12 @@ describe('a loss', () => {
     }
   );
 
-  it('of the kernel of a local run says that only its cell brings it back', () => {
-    const { model, feed } = followed({ experiment_id: 'local-3' });
-    model.trigger('comm:close');
-    expect(feed.view.connection).toHaveProperty(
-      'remedy',
-      'Run its cell again.'
-    );
-  });
-
   it('of the kernel for a moment is over when it answers', () => {
     const { model, feed } = begun();
     model.trigger('comm_live_update');
     expect(model.sent).toEqual([REPLAY]);
     model.change({});
     expect(feed.view.connection.kind).toBe('live');
-  });
-});
-
-describe('the kernel of a local run that has gone', () => {
-  const created = '2026-01-01T00:00:00Z';
-  const run = (change = {}) => detail({ id: 'local-3', created, ...change });
-
-  function gone() {
-    const model = new FakeModel({
-      experiment_id: 'local-3',
-      experiment: run(),
-      curves: [curve()]
-    });
-    const other = new FakeSource();
-    const dispose = vi.spyOn(other, 'dispose');
-    const follow = vi.fn(() => other);
-    const interrupt = () => Promise.resolve(true);
-    const feed = new KernelFeed(model.any, {
-      interrupt,
-      follow,
-      content: noContent
-    });
-    model.trigger('comm_live_update');
-    model.trigger('comm:close');
-    return { model, other, dispose, follow, feed };
-  }
-
-  it('leaves it to the server to say how the run has ended', () => {
-    const { other, follow, feed } = gone();
-    expect(follow).toHaveBeenCalledTimes(1);
-    expect(feed.view.connection.kind).toBe('lost');
-    other.show({ connection: { kind: 'missing' } });
-    expect(feed.view.connection.kind).toBe('lost');
-    const experiment = run({ state: 'CANCELED' });
-    const trials = [trial({ state: 'CANCELED', batches: 16 })];
-    other.show({ connection: { kind: 'ended' }, experiment, trials });
-    expect(feed.view).toMatchObject({
-      connection: { kind: 'ended' },
-      experiment,
-      trials
-    });
-  });
-
-  it('says nothing of another run that has its number now', () => {
-    const { other, feed } = gone();
-    other.show({ experiment: run({ created: '2026-02-02T00:00:00Z' }) });
-    expect(feed.view.connection.kind).toBe('lost');
-  });
-
-  it('tells again by itself if it was gone for a moment only', () => {
-    const { model, feed } = gone();
-    model.change({});
-    expect(feed.view.connection.kind).toBe('live');
-  });
-
-  it('is not brought back by what it has told before and what comes late', () => {
-    const { model, other, dispose, feed } = gone();
-    model.change({});
-    const experiment = run({ state: 'CANCELED' });
-    other.show({ connection: { kind: 'ended' }, experiment });
-    expect(feed.view.experiment?.state).toBe('CANCELED');
-    model.change({});
-    expect(feed.view.experiment?.state).toBe('CANCELED');
-    feed.dispose();
-    expect(dispose).toHaveBeenCalledTimes(1);
-  });
-});
-
-describe('the kernel of a local run that tells nothing', () => {
-  const created = '2026-01-01T00:00:00Z';
-  const run = (change = {}) => detail({ id: 'local-3', created, ...change });
-  const ended = {
-    connection: { kind: 'ended' as const },
-    experiment: run({ state: 'CANCELED' })
-  };
-
-  function quiet(experiment = run()) {
-    const model = new FakeModel({ experiment_id: 'local-3', experiment });
-    const other = new FakeSource();
-    const dispose = vi.spyOn(other, 'dispose');
-    const follow = vi.fn(() => other);
-    const interrupt = () => Promise.resolve(true);
-    const feed = new KernelFeed(model.any, {
-      interrupt,
-      follow,
-      content: noContent
-    });
-    return { model, other, dispose, follow, feed };
-  }
-
-  it('may have been killed: the server is asked whether the run has ended', () => {
-    const { model, other, follow, feed } = quiet();
-    vi.advanceTimersByTime(3000);
-    model.change({});
-    vi.advanceTimersByTime(3000);
-    expect(follow).not.toHaveBeenCalled();
-    vi.advanceTimersByTime(3000);
-    expect(follow).toHaveBeenCalledTimes(1);
-    other.show({ connection: { kind: 'live' }, experiment: run() });
-    expect(feed.view.connection.kind).toBe('live');
-    other.show(ended);
-    expect(feed.view).toMatchObject(ended);
-    model.change({});
-    expect(feed.view).toMatchObject(ended);
-  });
-
-  it('tells again by itself when it was busy, and the server is left', () => {
-    const { model, other, dispose, follow, feed } = quiet();
-    vi.advanceTimersByTime(6000);
-    other.show({ connection: { kind: 'missing' } });
-    other.show({ experiment: run({ state: 'PAUSED' }) });
-    expect(feed.view.experiment?.state).toBe(run().state);
-    model.change({ logs: [logLine('one')] });
-    expect(dispose).toHaveBeenCalledTimes(1);
-    expect(feed.view.logs).toEqual([logLine('one')]);
-    vi.advanceTimersByTime(6000);
-    expect(follow).toHaveBeenCalledTimes(2);
-    model.trigger('comm:close');
-    expect(dispose).toHaveBeenCalledTimes(2);
-    expect(follow).toHaveBeenCalledTimes(3);
-  });
-
-  it('is asked after no more once its run has ended, or nobody looks', () => {
-    const { model, follow } = quiet();
-    model.change({ experiment: run({ state: 'COMPLETED' }) });
-    quiet().feed.dispose();
-    vi.advanceTimersByTime(60_000);
-    expect(follow).not.toHaveBeenCalled();
-    expect(vi.getTimerCount()).toBe(0);
   });
 });
 
@@ -308,25 +167,6 @@ describe('an action', () => {
     model.tell({ type: 'answer', id: 99 });
     model.tell({ type: 'answer' });
     expect(feed.view.connection.kind).toBe('live');
-  });
-
-  it('that stops a run of the kernel interrupts it', async () => {
-    const model = new FakeModel({ experiment_id: 'local-3' });
-    const interrupt = vi.fn(() => Promise.resolve(true));
-    const feed = new KernelFeed(model.any, {
-      interrupt,
-      follow: () => null,
-      content: noContent
-    });
-    model.sent.length = 0;
-    await feed.act('stop');
-    expect(interrupt).toHaveBeenCalledTimes(1);
-    expect(model.sent).toEqual([]);
-    interrupt.mockResolvedValue(false);
-    const asked = feed.act('stop');
-    await vi.waitFor(() => expect(model.sent).toHaveLength(1));
-    model.tell({ type: 'answer', id: 1 });
-    await expect(asked).resolves.toBeUndefined();
   });
 
   it('with no kernel is refused at once', async () => {
@@ -369,23 +209,6 @@ describe('what a trial has logged', () => {
     model.tell({ type: 'answer', id: 1 }, new DataView(bytes.buffer));
     const blob = await asked;
     expect(new Uint8Array(await blob.arrayBuffer())).toEqual(bytes);
-  });
-
-  it('comes from the server for a run of the kernel, which may be busy', async () => {
-    const model = new FakeModel({ experiment_id: 'local-3' });
-    const content = vi.fn(() => Promise.resolve(new Blob(['abc'])));
-    const interrupt = () => Promise.resolve(true);
-    const away = { interrupt, follow: () => null, content };
-    const feed = new KernelFeed(model.any, away);
-    model.sent.length = 0;
-    expect(await (await feed.content(medium())).text()).toBe('abc');
-    expect(model.sent).toEqual([]);
-    content.mockReturnValue(Promise.reject(new Error('no extension')));
-    const asked = feed.content(medium({ id: 6 }));
-    await vi.advanceTimersByTimeAsync(0);
-    expect(model.sent).toMatchObject([{ type: 'content', medium_id: 6 }]);
-    model.tell({ type: 'answer', id: 1, error: 'It is not there any more.' });
-    await expect(asked).rejects.toThrow('It is not there any more.');
   });
 
   it('is of the trial that is chosen', async () => {

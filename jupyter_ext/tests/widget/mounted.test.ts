@@ -95,7 +95,7 @@ function place(): HTMLElement {
 }
 
 const served = (change = {}) =>
-  new FakeModel({ feed: 'server', master_url: MASTER, ...change });
+  new FakeModel({ master_url: MASTER, ...change });
 
 async function mounted(model: FakeModel) {
   const view = new Mounted(model.any);
@@ -156,18 +156,6 @@ describe('the data of a view', () => {
     second.detach();
   });
 
-  it('of a local run come from its kernel, without a question to the server', async () => {
-    const model = new FakeModel({ experiment_id: 'local-3' });
-    const { where, detach } = await mounted(model);
-    expect(server.asked).toEqual([]);
-    const parts = { experiment: detail({ name: NASTY }) };
-    model.change(parts);
-    await frame();
-    expect(textsOf(where, '.det-name')).toEqual([NASTY]);
-    expect(where.querySelector('img, script')).toBeNull();
-    detach();
-  });
-
   it('have a button that ends the waiting of a cell, as long as one waits', async () => {
     const model = served();
     const { where, detach } = await mounted(model);
@@ -188,53 +176,15 @@ describe('the data of a view', () => {
     detach();
   });
 
-  it('of a local run come from the server once its kernel is gone', async () => {
-    const created = '2026-01-01T00:00:00Z';
-    const run = detail({ id: 'local-3', created });
-    const model = new FakeModel({ experiment_id: 'local-3', experiment: run });
+  it('that a version before saved of a run of its own are shown as they were', async () => {
+    const experiment = detail({ state: 'COMPLETED', name: NASTY });
+    const id = 'local-3' as unknown as number;
+    const model = new FakeModel({ experiment_id: id, experiment });
     const { where, detach } = await mounted(model);
-    expect(textsOf(where, '.det-badge')).toEqual(['Running']);
-    const message = 'its kernel was restarted, after batch 16 of 64.';
-    const error = { type: 'Stopped', message, traceback: '' };
-    const path = 'local/experiments/3';
-    server.answers[path] = { ...run, state: 'CANCELED', error };
-    server.answers[`${path}/trials`] = [trial({ id: 1, state: 'CANCELED' })];
-    server.answers[`${path}/checkpoints`] = [checkpoint()];
-    server.answers[`${path}/curves`] = [curve()];
-    server.answers[`${path}/trials/1/logs`] = [];
-    model.dead = true;
-    model.trigger('comm_live_update');
-    await vi.advanceTimersByTimeAsync(100);
-    expect(textsOf(where, '.det-badge')).toEqual(['Stopped']);
-    expect(textsOf(where, '.det-failure').join()).toContain(message);
-    expect(where.textContent).not.toContain(TEXTS.kernelGone);
-    detach();
-  });
-
-  it('of a local run are stopped by an interrupt of its kernel, and never paused', async () => {
-    const model = new FakeModel({
-      experiment_id: 'local-3',
-      kernel_id: 'k-1',
-      experiment: detail()
-    });
-    server.answers['/lab/api/kernels/k-1/interrupt'] = {};
-    const { where, detach } = await mounted(model);
-    await frame();
-    const shown = [
-      ...where.querySelectorAll<HTMLElement>('.det-actions button')
-    ]
-      .filter(each => !each.hidden)
-      .map(each => each.textContent);
-    expect(shown).toEqual(['Stop']);
-    model.sent.length = 0;
-    where.querySelectorAll<HTMLElement>('.det-actions button')[2]?.click();
-    expect(textsOf(where, '.det-question span')).toEqual([
-      TEXTS.confirmStopHere
-    ]);
-    where.querySelector<HTMLElement>('.det-danger')?.click();
-    await frame();
-    expect(server.asked).toEqual(['/lab/api/kernels/k-1/interrupt']);
-    expect(model.sent).toEqual([]);
+    expect(textsOf(where, '.det-badge')).toEqual(['Completed']);
+    expect(textsOf(where, '.det-name')).toEqual([NASTY]);
+    expect(where.querySelector('img, script')).toBeNull();
+    expect(server.asked).toEqual([]);
     detach();
   });
 });

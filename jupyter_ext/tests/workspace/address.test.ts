@@ -13,11 +13,7 @@ describe('an address of the workspace', () => {
     ['/experiments', { page: 'experiments' }],
     ['/experiments/7', { page: 'experiment', id: 7, tab: 'overview' }],
     ['/experiments/7/logs', { page: 'experiment', id: 7, tab: 'logs' }],
-    [
-      '/experiments/local-3/charts',
-      { page: 'experiment', id: 'local-3', tab: 'charts' }
-    ],
-    ['/compare/7,8,local-3', { page: 'compare', ids: [7, 8, 'local-3'] }],
+    ['/compare/7,8', { page: 'compare', ids: [7, 8] }],
     ['/models/a%2Fb', { page: 'model', name: 'a/b' }],
     ['/queue', { page: 'queue' }],
     ['/cluster', { page: 'cluster' }]

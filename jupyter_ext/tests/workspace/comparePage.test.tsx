@@ -299,7 +299,7 @@ test('curves of each experiment have its colour and name, training told apart', 
 });
 
 test('chosen trials are read from an address, damaged ones left out', () => {
-  expect(chosenText(readChosen('1:2,x,local-3:4,5:'))).toBe('1:2,local-3:4');
+  expect(chosenText(readChosen('1:2,x,3:4,5:'))).toBe('1:2,3:4');
 });
 
 test('a validation without training stands in the chart of those that have both', () => {

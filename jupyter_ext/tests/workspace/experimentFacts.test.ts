@@ -123,13 +123,12 @@ test('tabs without anything to show are left out, and say why to who asks for th
   ).toContain('search');
 });
 
-test('a local run has no notes, code or report, and says so', () => {
-  const local = view({ id: 'local-3' });
-  const names = tabsOf(local).map(({ name }) => name);
-
-  expect(names).not.toContain('notes');
-  expect(names).not.toContain('code');
-  expect(missingTab(local, 'code')).toContain('local run');
+test('where no program was kept, the tab says why', () => {
+  const no_program =
+    'The code could not be captured: it was typed at a prompt.';
+  const kept = view({ experiment: detail({ bundle_id: null, no_program }) });
+  expect(tabsOf(kept).map(({ name }) => name)).not.toContain('code');
+  expect(missingTab(kept, 'code')).toBe(no_program);
 });
 
 test('a change shows at once, until the feed says something newer', () => {

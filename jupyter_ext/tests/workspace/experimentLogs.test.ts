@@ -143,7 +143,7 @@ test('a long log shows its end first, and is loaded whole when that is wanted', 
     logLine(`line ${index}`, index + 1)
   );
   const transport = new LogTransport(all);
-  const store = new LogStore(transport.api, 7, 3);
+  const store = new LogStore(transport.api, 3);
 
   await store.newest();
   expect(store.lines).toHaveLength(1000);

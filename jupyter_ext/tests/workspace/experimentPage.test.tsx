@@ -365,3 +365,23 @@ test('the executed notebook is opened where JupyterLab is, and downloaded', asyn
   await screen.findByText('Framework');
   expect(screen.queryByText('Executed notebook')).toBeNull();
 });
+
+test('what trains in a kernel says so, is stopped and not paused, and is forked where its program was kept', async () => {
+  const no_program = 'Cell [2] was changed while it ran.';
+  show(
+    transportOf({
+      [PATH]: detail({ in_kernel: true, bundle_id: null, no_program })
+    })
+  );
+
+  expect((await screen.findByText('in a kernel')).title).toContain(
+    'cannot go on later'
+  );
+  const actions = within(await screen.findByRole('group', { name: 'Actions' }));
+  expect(actions.getByRole('button', { name: 'Stop' })).toBeTruthy();
+  expect(actions.queryByRole('button', { name: 'Pause' })).toBeNull();
+  fireEvent.click(actions.getByRole('button', { name: 'More actions' }));
+  const fork = await screen.findByRole('menuitem', { name: /Fork/ });
+  expect(fork.title).toBe(no_program);
+  expect(screen.queryByRole('menuitem', { name: /Kill/ })).toBeNull();
+});

@@ -20,7 +20,6 @@ import {
 import {
   filterParameters,
   listQuery,
-  localFound,
   NO_FILTERS,
   queryOf,
   readFilters
@@ -44,7 +43,6 @@ import {
   pruned,
   toggled
 } from '../../src/workspace/experiments/selection';
-import { experiment } from '../shared/examples';
 import { NAMES, row } from './experimentRows';
 
 describe('columns', () => {
@@ -157,34 +155,6 @@ describe('filters', () => {
     expect(readFilters(filterParameters(filters))).toEqual(filters);
     expect(readFilters({})).toEqual(NO_FILTERS);
   });
-
-  it('find runs of this machine by words and filters, and leave queries to the master', () => {
-    const runs = [
-      experiment({
-        id: 'local-1',
-        name: 'digits',
-        created: '2026-11-20T10:00:00Z'
-      }),
-      experiment({
-        id: 'local-2',
-        name: 'letters',
-        labels: ['a'],
-        created: '2026-11-20T11:00:00Z'
-      })
-    ];
-    const found = (change: Partial<typeof NO_FILTERS>) =>
-      localFound(
-        { ...NO_FILTERS, ...change },
-        runs,
-        Date.parse('2026-11-20T12:00:00Z')
-      )?.map(({ id }) => id);
-    expect(found({})).toEqual(['local-2', 'local-1']);
-    expect(found({ query: 'DIG' })).toEqual(['local-1']);
-    expect(found({ labels: ['a'] })).toEqual(['local-2']);
-    expect(found({ since: '1h' })).toEqual(['local-2']);
-    expect(found({ states: ['Failed'] })).toEqual([]);
-    expect(found({ query: 'lr > 0.1' })).toBeUndefined();
-  });
 });
 
 describe('completion', () => {
@@ -245,9 +215,9 @@ describe('completion', () => {
 
 describe('selection', () => {
   it('takes ranges in the order of the table, and drops what is gone', () => {
-    const order = [9, 8, 'local-1', 6];
+    const order = [9, 8, 7, 6];
     const range = extended(toggled(NOTHING, 8), order, 6);
-    expect([...range.ids]).toEqual([8, 'local-1', 6]);
+    expect([...range.ids]).toEqual([8, 7, 6]);
     expect([...pruned(range, [9, 8]).ids]).toEqual([8]);
     expect(allOrNone(range, order).ids.size).toBe(4);
     expect(allOrNone(allOrNone(range, order), order)).toBe(NOTHING);
@@ -309,7 +279,7 @@ it('a new experiment above moves the table by one row, so that what is seen stay
 it('an experiment that is refused does not stop the others, and all are told in order', async () => {
   const progress: number[] = [];
   const outcome = await forEach(
-    [5, 4, 3, 2, 1, 'local-1'],
+    [6, 5, 4, 3, 2, 1],
     id =>
       id === 4
         ? Promise.reject(
@@ -318,7 +288,7 @@ it('an experiment that is refused does not stop the others, and all are told in 
         : Promise.resolve(id),
     finished => progress.push(finished)
   );
-  expect(outcome.done.map(({ id }) => id)).toEqual([5, 3, 2, 1, 'local-1']);
+  expect(outcome.done.map(({ id }) => id)).toEqual([6, 5, 3, 2, 1]);
   expect(outcome.failed).toEqual([{ id: 4, message: 'It goes on. Stop it.' }]);
   expect(progress.at(-1)).toBe(6);
 });

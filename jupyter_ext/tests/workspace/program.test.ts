@@ -44,7 +44,6 @@ test('a program is read as its cells, files and values', async () => {
   const transport = new ScriptedTransport({ 'master/bundles/b1': manifest() });
 
   const program = (await loadProgram(transport.api, {
-    id: 7,
     bundle_id: 'b1'
   }))!;
 
@@ -63,12 +62,7 @@ test('a program is read as its cells, files and values', async () => {
 test('where no program was kept, nothing is asked for', async () => {
   const transport = new ScriptedTransport();
 
-  expect(
-    await loadProgram(transport.api, { id: 7, bundle_id: null })
-  ).toBeNull();
-  expect(
-    await loadProgram(transport.api, { id: 'local-3', bundle_id: 'x' })
-  ).toBeNull();
+  expect(await loadProgram(transport.api, { bundle_id: null })).toBeNull();
   expect(transport.requests).toEqual([]);
 });
 

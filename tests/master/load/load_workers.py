@@ -16,7 +16,7 @@ from typing import Any
 
 from det_harness.trial.report import SpoolReporter
 from det_harness.trial.spool import Spool
-from det_harness.worker.connection import MasterConnection
+from det_harness.worker.connection import MasterConnection, session_of_run
 
 from det_native.schema.rest import ReportsAccepted
 
@@ -25,7 +25,7 @@ class TimedConnection(MasterConnection):
     """Notes how long the master takes."""
 
     def __init__(self, url: str, token: str, run_id: str, times: list[tuple[float, int]]) -> None:
-        super().__init__(url, token, run_id)
+        super().__init__(session_of_run(url, token), run_id)
         self._times = times
 
     def send(self, reports: list[str], progress: int | None = None, waiting: str | None = None) -> ReportsAccepted:

@@ -25,7 +25,7 @@ type State = ExperimentState | TrialState;
 /** What the kernel has put into the output: the display, and what the master knows it by. */
 export interface NamedView {
   readonly view_id: string;
-  /** Missing in what was saved of a local run by an older version. */
+  /** Missing in what an older version saved of a run of its own. */
   readonly experiment_id?: ExperimentId;
   /** 0 for the whole experiment. */
   readonly trial_id?: number;
@@ -47,7 +47,7 @@ export function isFinal(named: NamedView): boolean {
   return isTerminal(named.state as State);
 }
 
-/** The displays of what a master knows, or this machine has trained by itself. */
+/** The displays of what a master knows. */
 export class ServerViews {
   constructor(private readonly _transport: Transport) {}
 
@@ -58,7 +58,7 @@ export class ServerViews {
       return null;
     }
     const { api } = this._transport;
-    const params = ofTrial(id, trial);
+    const params = ofTrial(trial);
     const known =
       trial > 0
         ? await dataOf(api.GET('/api/v1/trials/{trial_id}', { params }))

@@ -4,7 +4,7 @@ import type { Message as LuminoMessage } from '@lumino/messaging';
 import { PanelLayout, Widget } from '@lumino/widgets';
 
 import { button, make, prose, setText } from '../../shared/dom';
-import type { AllExperiments } from '../../shared/allExperiments';
+import type { ExperimentListFeed } from '../../shared/listFeed';
 import type { Experiment, ExperimentId } from '../../shared/model';
 import { makeWaiting } from '../dom';
 import { Presence } from '../presence';
@@ -27,7 +27,7 @@ const CLOCK_MILLISECONDS = 30_000;
 
 /** What the panel shows and calls. */
 export interface PanelOptions {
-  feed: AllExperiments;
+  feed: ExperimentListFeed;
   slots: SlotsWatch;
   runs: RunsWatch;
   onRun: Omit<RunActions, 'onExperiment'>;

@@ -15,13 +15,13 @@ import {
   type UserErrorInfo
 } from '../../shared/model';
 import { shortName } from '../../shared/paths';
-import { experimentStateText } from '../../shared/texts';
+import { experimentStateText, TEXTS } from '../../shared/texts';
 import type { Shape } from '../icons';
 
 /** A row of the list. Texts may be empty. */
 export interface Row {
   id: ExperimentId;
-  /** `#12`, `local-3` */
+  /** `#12` */
   number: string;
   name: string;
   shape: Shape;
@@ -127,18 +127,18 @@ function detailOf(experiment: Experiment, word: string, now: number): string {
   // The master begins the name of a test with a mark of its own.
   const test =
     experiment.test && !experiment.name.startsWith('[test-mode]') ? 'test' : '';
+  const place = experiment.in_kernel ? TEXTS.inKernel : '';
+  const said = filled(word, place, test);
   if (isTerminal(experiment.state)) {
     const ended = experiment.ended ?? experiment.created;
-    return filled(word, test, formatAgo(ended, now)).join(' · ');
+    return [...said, formatAgo(ended, now)].join(' · ');
   }
   if (word === 'Queued') {
-    return filled(word, test, formatAgo(experiment.created, now)).join(' · ');
+    return [...said, formatAgo(experiment.created, now)].join(' · ');
   }
   const left = experiment.seconds_left ?? null;
   const time = left === null ? '' : `${formatLeft(left)} left`;
-  return filled(word, test, formatPercent(experiment.progress), time).join(
-    ' · '
-  );
+  return filled(...said, formatPercent(experiment.progress), time).join(' · ');
 }
 
 function filled(...texts: string[]): string[] {

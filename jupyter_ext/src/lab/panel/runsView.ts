@@ -6,7 +6,7 @@ import { shortName } from '../../shared/paths';
 import { type Shape, stateIcons } from '../icons';
 import {
   cellText,
-  experimentIdOf,
+  experimentsOf,
   goesOn,
   notebookName,
   type NotebookRun
@@ -131,13 +131,11 @@ class RunRow {
     );
     if (before?.experiments.join() !== run.experiments.join()) {
       this._experiments.replaceChildren(
-        ...run.experiments
-          .map(experimentIdOf)
-          .map(id =>
-            button('det-Panel-all', shortName(id), () =>
-              this._actions.onExperiment(id)
-            )
+        ...experimentsOf(run).map(id =>
+          button('det-Panel-all', shortName(id), () =>
+            this._actions.onExperiment(id)
           )
+        )
       );
     }
   }

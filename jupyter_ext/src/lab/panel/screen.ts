@@ -60,7 +60,7 @@ export function screenOf(view: ListView, version: string): Screen {
       kind: 'list',
       experiments,
       others: othersText(view.others ?? 0),
-      notice: lost ? lostNotice(lost, status) : masterNotice(status),
+      notice: lost && lostNotice(lost, status),
       stale: lost !== null
     };
   }
@@ -81,7 +81,7 @@ export function headerText(
   if (view.connection.kind !== 'live' || view.status === null) {
     return '';
   }
-  // A slot is told busy a moment after its experiment runs, and a local run has none: "0 busy" would contradict the list.
+  // A slot is told busy a moment after its experiment runs, and one in a kernel has none: "0 busy" would contradict the list.
   const runs = view.experiments.some(
     experiment => experimentStateText(experiment).word === 'Running'
   );
@@ -164,19 +164,6 @@ function lostMessage(lost: Lost): Message {
     busy: false,
     tone: 'problem'
   };
-}
-
-/** What is said of a master that is not there, above the runs of this machine's own. */
-function masterNotice(status: MasterStatus | null): Listing['notice'] {
-  if (status === null || ['running', 'starting'].includes(status.state)) {
-    return null;
-  }
-  const { title, body } = masterText(status);
-  const text =
-    status.state === 'none'
-      ? `${title}: only runs of this machine's own are listed.`
-      : `${title}. ${body}`;
-  return { text, action: actionFor(status) ?? 'retry' };
 }
 
 function lostNotice(

@@ -46,7 +46,7 @@ function heldBy({ trial_id, experiment_id, trial_number }: SlotInfo): string {
 export function slotsKey(view: ListView): string {
   const active = view.experiments.filter(
     experiment =>
-      experiment.local === undefined &&
+      !experiment.in_kernel &&
       experiment.state !== 'COMPLETED' &&
       experiment.ended === null
   );

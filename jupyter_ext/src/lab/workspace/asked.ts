@@ -20,10 +20,7 @@ export function askedAddress(search: string): string | null {
     return readAddress(address).place.page === 'unknown' ? null : address;
   }
   const experiment = parameters.get(OLDER_PARAMETER) ?? '';
-  if (/^[1-9]\d{0,14}$/.test(experiment)) {
-    return experimentAddress(Number(experiment));
-  }
-  return /^local-[1-9]\d{0,14}$/.test(experiment)
-    ? experimentAddress(experiment)
+  return /^[1-9]\d{0,14}$/.test(experiment)
+    ? experimentAddress(Number(experiment))
     : null;
 }

@@ -1,6 +1,5 @@
 /** Addresses inside the workspace, such as `/experiments/7/charts?smoothing=0.6`: text to parts and back. Pure. */
 
-import { asExperimentId } from '../../shared/paths';
 import type { ExperimentId } from '../../shared/model';
 
 /** What a page remembers in its address: chosen columns, a query, the state of a chart. */
@@ -118,7 +117,7 @@ function comparePlace(text: string): Place {
 }
 
 function idOf(text: string): ExperimentId | null {
-  return asExperimentId(/^[1-9]\d{0,14}$/.test(text) ? Number(text) : text);
+  return /^[1-9]\d{0,14}$/.test(text) ? Number(text) : null;
 }
 
 function pathOf(place: Place): string {

@@ -101,13 +101,12 @@ function Curves({ view }: { view: ExperimentView }) {
     (chart: ChartData, signal: AbortSignal) =>
       fullSeries(
         api,
-        id,
         axes,
         new Set(coarse.map(({ name }) => name)),
         chart,
         signal
       ),
-    [api, id, axes, coarse]
+    [api, axes, coarse]
   );
   const details = useMemo(() => hparamTexts(wanted).own, [wanted]);
   if (own.error !== null && own.data === null) {

@@ -1,7 +1,7 @@
 /** All values that were reported, for a file. */
 
 import { type Api, dataOf } from '../../shared/api';
-import type { ExperimentId, MetricCurve } from '../../shared/model';
+import type { MetricCurve } from '../../shared/model';
 import { ofTrial } from '../../shared/requests';
 import { placesOf, type TrialAxes } from './clock';
 import { asValue } from './curveSeries';
@@ -17,7 +17,6 @@ interface Row {
 /** The series of a chart with every value; those of the system as they are. `drawnNames` have curves of their own. */
 export async function fullSeries(
   api: Api,
-  id: ExperimentId,
   axes: ReadonlyMap<number, TrialAxes>,
   drawnNames: ReadonlySet<string>,
   { series }: ChartData,
@@ -33,8 +32,7 @@ export async function fullSeries(
     }
     const { trialId, kind, name } = source;
     const key = `${trialId} ${kind}`;
-    const known =
-      rows.get(key) ?? (await allRows(api, id, trialId, kind, signal));
+    const known = rows.get(key) ?? (await allRows(api, trialId, kind, signal));
     rows.set(key, known);
     const drawn = drawnName(known, kind, name, drawnNames);
     const kept = known.filter(({ metrics }) => drawn in metrics);
@@ -53,7 +51,6 @@ export async function fullSeries(
 
 async function allRows(
   api: Api,
-  id: ExperimentId,
   trialId: number,
   kind: MetricCurve['kind'],
   signal: AbortSignal
@@ -63,7 +60,7 @@ async function allRows(
     const query = { kind, after_batch: found.at(-1)?.batch ?? -1, limit: PAGE };
     const page = await dataOf(
       api.GET('/api/v1/trials/{trial_id}/metrics', {
-        params: { ...ofTrial(id, trialId), query },
+        params: { ...ofTrial(trialId), query },
         signal
       })
     );

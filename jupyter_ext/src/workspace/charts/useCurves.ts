@@ -4,7 +4,6 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 
 import { type Api, dataOf } from '../../shared/api';
 import type { ExperimentView, MetricCurve, Trial } from '../../shared/model';
-import { isLocalId } from '../../shared/paths';
 import { ofExperiment, ofTrial } from '../../shared/requests';
 import { RequestError } from '../../shared/transport';
 import { useApi } from '../app/context';
@@ -88,7 +87,7 @@ export function useCurvesOf(
   );
 }
 
-/** When these trials had done how much. Nothing is known of it of local runs, and by masters of before. */
+/** When these trials had done how much. Masters of before do not know it. */
 export function useClocks(
   view: ExperimentView,
   trials: readonly Trial[],
@@ -96,7 +95,7 @@ export function useClocks(
 ): readonly TrialClock[] {
   const api = useApi();
   const ids = trials.map(({ id }) => id).join(',');
-  const known = !isLocalId(view.id) && trials.length > 0;
+  const known = trials.length > 0;
   const { data } = useAsked(
     known ? `${view.id} ${ids}` : null,
     round,
@@ -135,7 +134,7 @@ export function useStretch(
   const api = useApi();
   const [settled, setSettled] = useState<string | null>(null);
   const wanted =
-    stretch !== null && coarse && !isLocalId(view.id)
+    stretch !== null && coarse
       ? `${view.id} ${trials.map(({ id }) => id).join(',')} ${stretch.join(' ')}`
       : null;
   useEffect(() => {
@@ -162,7 +161,7 @@ function curvesOf(
     const query = { buckets: BUCKETS_OF_ONE, ...stretch };
     return dataOf(
       api.GET('/api/v1/trials/{trial_id}/curves', {
-        params: { ...ofTrial(view.id, only.id), query },
+        params: { ...ofTrial(only.id), query },
         signal
       })
     );

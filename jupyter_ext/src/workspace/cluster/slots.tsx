@@ -25,7 +25,7 @@ export function Slots({ info }: { info: MasterInfo }) {
     const found = await Promise.all(
       trials.map(async id => {
         // The number of a trial on the master says of which experiment it is.
-        const samples = await systemSamples(api, 0, id, POINTS, signal);
+        const samples = await systemSamples(api, id, POINTS, signal);
         return [id, samples] as const;
       })
     );

@@ -1,6 +1,6 @@
 /** Configuration and code of two of the experiments, side by side. */
 
-import { isLocalId, shortName } from '../../shared/paths';
+import { shortName } from '../../shared/paths';
 import { useApi, useParameter } from '../app/context';
 import {
   cellsText,
@@ -111,9 +111,7 @@ function Programs({ before, after }: Pair) {
   if (absent) {
     return (
       <Empty title={`The program of ${shortName(absent.id)} is not here.`}>
-        {isLocalId(absent.id)
-          ? 'A run of this machine’s own keeps its program in its folder; det compare shows it.'
-          : 'This experiment was created without one.'}
+        {absent.detail.no_program || 'This experiment was created without one.'}
       </Empty>
     );
   }

@@ -8,7 +8,6 @@ import type {
   SystemSample,
   Trial
 } from '../../shared/model';
-import { isLocalId } from '../../shared/paths';
 import { trialsBestFirst } from '../../shared/ranking';
 import {
   experimentDetail,
@@ -22,7 +21,7 @@ import { RequestError } from '../../shared/transport';
 import { trialNumber } from '../../shared/trialNumbers';
 import type { TrialClock } from '../charts/clock';
 import { asError } from '../data/useLoad';
-import { summarised, type TrialSummary } from '../search/trials';
+import type { TrialSummary } from '../search/trials';
 
 /** An experiment of the comparison, as it was when it was asked for. */
 export interface Compared {
@@ -55,11 +54,9 @@ export async function loadExperiments(
 ): Promise<Loadeds> {
   const experiments: Compared[] = [];
   const missing: Missing[] = [];
-  const master = summarised(ids);
-  const summaries =
-    master.length > 0
-      ? await trialSummaries(api, master, signal).catch(asUnknown)
-      : [];
+  const summaries = await trialSummaries(api, [...ids], signal).catch(
+    asUnknown
+  );
   const loaded = await each(ids, async id => {
     try {
       const [detail, trials] = await Promise.all([
@@ -137,21 +134,19 @@ export async function loadCurves(
     const [curves, clocks] = await Promise.all([
       dataOf(
         api.GET('/api/v1/trials/{trial_id}/curves', {
-          params: { ...ofTrial(id, trial.id), query: { buckets: 500 } },
+          params: { ...ofTrial(trial.id), query: { buckets: 500 } },
           signal
         })
       ).catch(withoutRefused<MetricCurve>),
-      isLocalId(id)
-        ? []
-        : dataOf(
-            api.GET('/api/v1/experiments/{experiment_id}/clocks', {
-              params: {
-                ...ofExperiment(id),
-                query: { only: [trial.id], trials: 1 }
-              },
-              signal
-            })
-          ).catch(withoutRefused<TrialClock>)
+      dataOf(
+        api.GET('/api/v1/experiments/{experiment_id}/clocks', {
+          params: {
+            ...ofExperiment(id),
+            query: { only: [trial.id], trials: 1 }
+          },
+          signal
+        })
+      ).catch(withoutRefused<TrialClock>)
     ]);
     return { id, trial, curves, clocks };
   });
@@ -162,8 +157,8 @@ export async function loadSystem(
   shown: ReadonlyArray<{ id: ExperimentId; trial: Trial }>,
   signal: AbortSignal
 ): Promise<Array<readonly SystemSample[]>> {
-  return each(shown, ({ id, trial }) =>
-    systemSamples(api, id, trial.id, 500, signal).catch(
+  return each(shown, ({ trial }) =>
+    systemSamples(api, trial.id, 500, signal).catch(
       withoutRefused<SystemSample>
     )
   );

@@ -4,7 +4,6 @@ import type { components } from '../../generated/rest';
 import type { Api } from '../../shared/api';
 import { formatBytes } from '../../shared/format';
 import type { ExperimentDetail } from '../../shared/model';
-import { isLocalId } from '../../shared/paths';
 import { blobContent, bundleManifest } from '../../shared/requests';
 
 type Schemas = components['schemas'];
@@ -52,11 +51,11 @@ export interface ProgramText {
   readonly packages: Readonly<Record<string, string>>;
 }
 
-type Owner = Pick<ExperimentDetail, 'id' | 'bundle_id'>;
+type Owner = Pick<ExperimentDetail, 'bundle_id'>;
 
 /** Whether the program of an experiment was kept, and can be asked for. */
-export function hasProgram({ id, bundle_id: bundle }: Owner): boolean {
-  return !isLocalId(id) && Boolean(bundle);
+export function hasProgram({ bundle_id: bundle }: Owner): boolean {
+  return Boolean(bundle);
 }
 
 /** Load the program of an experiment; null where there is none. */

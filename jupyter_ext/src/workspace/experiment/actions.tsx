@@ -4,7 +4,6 @@ import { useRef, useState } from 'preact/hooks';
 
 import type { Action } from '../../shared/model';
 import { isTerminal } from '../../shared/model';
-import { isLocalId } from '../../shared/paths';
 import { TEXTS } from '../../shared/texts';
 import { experimentAddress } from '../app/address';
 import { useParameter, useWorkspace } from '../app/context';
@@ -35,7 +34,7 @@ export function Actions({ live }: { live: LiveExperiment }) {
   if (experiment === null) {
     return null;
   }
-  const local = isLocalId(id);
+  const { in_kernel: inKernel } = experiment;
   const { state } = experiment;
   const ended = isTerminal(state);
   const stopping = state.startsWith('STOPPING');
@@ -44,7 +43,11 @@ export function Actions({ live }: { live: LiveExperiment }) {
     setBusy(true);
     try {
       await feed.act(action);
-      toasts.say(DONE[action]);
+      toasts.say(
+        inKernel && action === 'stop'
+          ? `Stopping: ${TEXTS.stopsHere}`
+          : DONE[action]
+      );
     } catch (error) {
       toasts.error(error);
     } finally {
@@ -56,7 +59,7 @@ export function Actions({ live }: { live: LiveExperiment }) {
     const agreed = await confirm(root.current!, {
       title: stop ? `Stop experiment ${id}?` : `Kill experiment ${id}?`,
       body: stop
-        ? TEXTS[local ? 'confirmStopHere' : 'confirmStop']
+        ? TEXTS[inKernel ? 'confirmStopHere' : 'confirmStop']
         : TEXTS.confirmKill,
       action: stop ? 'Stop' : 'Kill',
       danger: true
@@ -92,69 +95,59 @@ export function Actions({ live }: { live: LiveExperiment }) {
 
   const noProgram =
     experiment.bundle_id === null
-      ? 'Its program was not kept with the master.'
+      ? experiment.no_program || 'Its program was not kept with the master.'
       : undefined;
   const goesOn = ended ? undefined : 'It goes on: stop it first.';
-  const items: MenuItem[] = [];
-  if (!local) {
-    items.push(
-      {
-        label: 'Fork with changes…',
-        icon: 'add',
-        disabled: noProgram,
-        onChoose: () => setOpened('fork')
-      },
-      {
-        label: 'Continue…',
-        icon: 'play',
-        disabled:
-          noProgram ??
-          (view.checkpoints.length > 0 ? undefined : 'It has no checkpoint.'),
-        onChoose: () => setOpened('continue')
-      },
-      {
-        label: 'Move to project…',
-        icon: 'forward',
-        onChoose: () => setOpened('move')
-      }
-    );
-  }
-  items.push({
-    label: 'Copy link',
-    icon: 'copy',
-    onChoose: () => void copyLink()
-  });
-  if (!local) {
-    items.push(
-      {
-        label: experiment.archived ? 'Take out of the archive' : 'Archive',
-        icon: 'archive',
-        disabled: goesOn,
-        onChoose: () => void archive()
-      },
-      ...(ended || stopping
-        ? []
-        : [
-            {
-              label: 'Kill…',
-              icon: 'close' as const,
-              danger: true,
-              onChoose: () => void askFirst('kill')
-            }
-          ]),
-      {
-        label: 'Delete…',
-        icon: 'trash',
-        danger: true,
-        disabled: goesOn,
-        onChoose: () => setOpened('delete')
-      }
-    );
-  }
+  const items: MenuItem[] = [
+    {
+      label: 'Fork with changes…',
+      icon: 'add',
+      disabled: noProgram,
+      onChoose: () => setOpened('fork')
+    },
+    {
+      label: 'Continue…',
+      icon: 'play',
+      disabled:
+        noProgram ??
+        (view.checkpoints.length > 0 ? undefined : 'It has no checkpoint.'),
+      onChoose: () => setOpened('continue')
+    },
+    {
+      label: 'Move to project…',
+      icon: 'forward',
+      onChoose: () => setOpened('move')
+    },
+    { label: 'Copy link', icon: 'copy', onChoose: () => void copyLink() },
+    {
+      label: experiment.archived ? 'Take out of the archive' : 'Archive',
+      icon: 'archive',
+      disabled: goesOn,
+      onChoose: () => void archive()
+    },
+    // What trains in a kernel is stopped there; a second way to end it says nothing more.
+    ...(ended || stopping || inKernel
+      ? []
+      : [
+          {
+            label: 'Kill…',
+            icon: 'close' as const,
+            danger: true,
+            onChoose: () => void askFirst('kill')
+          }
+        ]),
+    {
+      label: 'Delete…',
+      icon: 'trash',
+      danger: true,
+      disabled: goesOn,
+      onChoose: () => setOpened('delete')
+    }
+  ];
   const close = () => setOpened('', { push: false });
   return (
     <div ref={root} class="det-actions" role="group" aria-label="Actions">
-      {!ended && !stopping && !local && (
+      {!ended && !stopping && !inKernel && (
         <Button
           icon={state === 'PAUSED' ? 'play' : 'pause'}
           disabled={busy}
@@ -163,7 +156,7 @@ export function Actions({ live }: { live: LiveExperiment }) {
           {state === 'PAUSED' ? 'Resume' : 'Pause'}
         </Button>
       )}
-      {!ended && !stopping && (!local || experiment.local?.can_stop) && (
+      {!ended && !stopping && (
         <Button
           icon="stop"
           disabled={busy}
@@ -172,7 +165,7 @@ export function Actions({ live }: { live: LiveExperiment }) {
           Stop
         </Button>
       )}
-      {stopping && !local && (
+      {stopping && !inKernel && (
         <Button
           look="danger"
           disabled={busy}

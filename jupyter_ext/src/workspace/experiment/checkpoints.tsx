@@ -11,7 +11,6 @@ import {
   shortUuid
 } from '../../shared/format';
 import type { Checkpoint, ExperimentView } from '../../shared/model';
-import { isLocalId } from '../../shared/paths';
 import { checkpointFileAddress } from '../../shared/requests';
 import { useApi, useParameter, useWorkspace } from '../app/context';
 import { confirm } from '../parts/dialog';
@@ -172,7 +171,6 @@ function RowActions({
   const root = useRef<HTMLSpanElement>(null);
   const { uuid } = checkpoint;
   const name = shortUuid(uuid);
-  const local = isLocalId(view.id);
   const path = '/api/v1/checkpoints/{uuid}';
   const params = { path: { uuid } };
   const tell = async (work: () => Promise<void>) => {
@@ -222,7 +220,7 @@ function RowActions({
   const save = () =>
     tell(async () => {
       for (const file of files) {
-        await host.download(checkpointFileAddress(view.id, uuid, file.path));
+        await host.download(checkpointFileAddress(uuid, file.path));
       }
     });
   const items: MenuItem[] = [];
@@ -243,24 +241,22 @@ function RowActions({
     ...(files.length === 0 ? { disabled: 'It has no files.' } : {}),
     onChoose: () => void save()
   });
-  if (!local) {
-    items.push(
-      { label: 'Verify', icon: 'refresh', onChoose: () => void verify() },
-      { label: 'Register as a model…', icon: 'add', onChoose: onRegister },
-      {
-        label: checkpoint.pinned ? 'Unpin' : 'Pin: keep it always',
-        icon: 'pin',
-        onChoose: () => void pin()
-      },
-      {
-        label: 'Delete…',
-        icon: 'trash',
-        danger: true,
-        ...(checkpoint.pinned ? { disabled: 'It is pinned.' } : {}),
-        onChoose: () => void remove()
-      }
-    );
-  }
+  items.push(
+    { label: 'Verify', icon: 'refresh', onChoose: () => void verify() },
+    { label: 'Register as a model…', icon: 'add', onChoose: onRegister },
+    {
+      label: checkpoint.pinned ? 'Unpin' : 'Pin: keep it always',
+      icon: 'pin',
+      onChoose: () => void pin()
+    },
+    {
+      label: 'Delete…',
+      icon: 'trash',
+      danger: true,
+      ...(checkpoint.pinned ? { disabled: 'It is pinned.' } : {}),
+      onChoose: () => void remove()
+    }
+  );
   return (
     <span ref={root} class="det-exp-rowactions">
       <Menu label={`Actions for checkpoint ${name}`} compact items={items} />

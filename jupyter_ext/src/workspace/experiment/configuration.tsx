@@ -5,7 +5,6 @@ import { useMemo } from 'preact/hooks';
 import { dataOf } from '../../shared/api';
 import { saveContent } from '../../shared/download';
 import type { ExperimentView } from '../../shared/model';
-import { isLocalId } from '../../shared/paths';
 import { useApi, useParameter, useWorkspace } from '../app/context';
 import { useLoad } from '../data/useLoad';
 import { Button } from '../parts/button';
@@ -34,12 +33,7 @@ export function ConfigurationTab({ view }: { view: ExperimentView }) {
     }
   };
   if (Object.keys(config).length === 0) {
-    return (
-      <Empty title="This experiment has no configuration.">
-        {isLocalId(view.id) &&
-          'A local run is configured by its own code: by the arguments of the call that trains.'}
-      </Empty>
-    );
+    return <Empty title="This experiment has no configuration." />;
   }
   return (
     <>

@@ -4,13 +4,8 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 
 import { dataOf } from '../../shared/api';
 import { formatBytes } from '../../shared/format';
-import type {
-  Artifact,
-  ExperimentId,
-  ExperimentView
-} from '../../shared/model';
+import type { Artifact, ExperimentView } from '../../shared/model';
 import { fileName, outputsTrial } from '../../shared/outputs';
-import { isLocalId } from '../../shared/paths';
 import { artifactAddress, ofTrial } from '../../shared/requests';
 import { useApi, useParameter, useWorkspace } from '../app/context';
 import { useLoad } from '../data/useLoad';
@@ -37,7 +32,7 @@ export function FilesTab({ view }: { view: ExperimentView }) {
     signal =>
       dataOf(
         api.GET('/api/v1/trials/{trial_id}/artifacts', {
-          params: ofTrial(view.id, owner ?? 0),
+          params: ofTrial(owner ?? 0),
           signal
         })
       ),
@@ -88,12 +83,7 @@ export function FilesTab({ view }: { view: ExperimentView }) {
           </nav>
           <div class="det-exp-preview">
             {file && owner !== null ? (
-              <Preview
-                key={file.path}
-                file={file}
-                id={view.id}
-                trialId={owner}
-              />
+              <Preview key={file.path} file={file} trialId={owner} />
             ) : (
               <Empty title="Choose a file to look into it." />
             )}
@@ -142,28 +132,17 @@ function Tree({
   );
 }
 
-function Preview({
-  file,
-  id,
-  trialId
-}: {
-  file: Artifact;
-  id: ExperimentId;
-  trialId: number;
-}) {
+function Preview({ file, trialId }: { file: Artifact; trialId: number }) {
   const api = useApi();
   const { host, toasts } = useWorkspace();
-  const local = isLocalId(id);
-  const kept = file.note === '' && !local;
+  const kept = file.note === '';
   const kind = kept ? previewKind(file) : 'none';
   const content = useLoad(
-    kind === 'none'
-      ? null
-      : `file ${id} ${trialId} ${file.path} ${file.sha256}`,
+    kind === 'none' ? null : `file ${trialId} ${file.path} ${file.sha256}`,
     signal =>
       dataOf(
         api.GET('/api/v1/trials/{trial_id}/artifacts/content', {
-          params: { ...ofTrial(id, trialId), query: { path: file.path } },
+          params: { ...ofTrial(trialId), query: { path: file.path } },
           parseAs: 'blob',
           signal
         })
@@ -171,7 +150,7 @@ function Preview({
   );
   const save = () =>
     host
-      .download(artifactAddress(id, trialId, file.path), fileName(file))
+      .download(artifactAddress(trialId, file.path), fileName(file))
       .catch((error: unknown) => toasts.error(error));
   return (
     <>
@@ -190,11 +169,6 @@ function Preview({
         )}
       </div>
       {file.note && <p class="det-exp-notice">{file.note}</p>}
-      {local && (
-        <p class="det-exp-muted">
-          A local run leaves its files where its code wrote them.
-        </p>
-      )}
       {kept && kind === 'none' && (
         <p class="det-exp-muted">
           {file.size > LARGEST_PREVIEW

@@ -7,8 +7,8 @@ import {
 } from '../../shared/format';
 import { progressOf } from '../../shared/facts';
 import { isTerminal } from '../../shared/model';
-import { isLocalId, shortName } from '../../shared/paths';
-import { experimentStateText } from '../../shared/texts';
+import { shortName } from '../../shared/paths';
+import { experimentStateText, TEXTS } from '../../shared/texts';
 import { StateBadge } from '../parts/state';
 import { Actions } from './actions';
 import { EditableText } from './editableText';
@@ -28,7 +28,6 @@ export function Head({
   if (experiment === null) {
     return null;
   }
-  const fixed = early || isLocalId(id);
   const state = experimentStateText(experiment);
   return (
     <div class="det-exp-head">
@@ -38,7 +37,7 @@ export function Head({
           label="Name"
           value={experiment.name}
           longest={1000}
-          onSave={fixed ? undefined : name => change({ name })}
+          onSave={early ? undefined : name => change({ name })}
         >
           <h1 title={experiment.name}>
             {experiment.name || `Experiment ${id}`}
@@ -48,6 +47,11 @@ export function Head({
           <StateBadge state={state} />
           {state.note && <span class="det-exp-muted"> {state.note}</span>}
         </span>
+        {experiment.in_kernel && (
+          <span class="det-exp-tag" title={TEXTS.noPause}>
+            {TEXTS.inKernel}
+          </span>
+        )}
         {experiment.archived && <span class="det-exp-tag">Archived</span>}
         {experiment.test && <span class="det-exp-tag">Test run</span>}
         {!early && <Actions live={live} />}
@@ -55,7 +59,7 @@ export function Head({
       <Progress live={live} />
       <Labels
         labels={experiment.labels ?? []}
-        onChange={fixed ? undefined : change}
+        onChange={early ? undefined : change}
       />
     </div>
   );

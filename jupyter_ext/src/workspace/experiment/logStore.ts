@@ -1,7 +1,7 @@
 /** The log of one trial: its end first, all of it when that is wanted, and what comes anew. */
 
 import { type Api, dataOf } from '../../shared/api';
-import type { ExperimentId, LogLine } from '../../shared/model';
+import type { LogLine } from '../../shared/model';
 import { ofTrial } from '../../shared/requests';
 import { type ShownLine, shownLines } from './logLines';
 
@@ -24,7 +24,6 @@ export class LogStore {
 
   constructor(
     private readonly _api: Api,
-    private readonly _experimentId: ExperimentId,
     private readonly _trialId: number
   ) {}
 
@@ -113,7 +112,7 @@ export class LogStore {
     limit?: number;
   }): Promise<LogLine[]> {
     const { signal } = this._controller;
-    const params = { ...ofTrial(this._experimentId, this._trialId), query };
+    const params = { ...ofTrial(this._trialId), query };
     return dataOf(
       this._api.GET('/api/v1/trials/{trial_id}/logs', { params, signal })
     );

@@ -65,10 +65,7 @@ function useLog(view: ExperimentView, trialId: number): LogStore {
   const api = useApi();
   const seen = useSeen();
   const [, draw] = useReducer((number: number) => number + 1, 0);
-  const store = useMemo(
-    () => new LogStore(api, view.id, trialId),
-    [api, view.id, trialId]
-  );
+  const store = useMemo(() => new LogStore(api, trialId), [api, trialId]);
   useEffect(() => {
     const end = store.subscribe(() => draw(undefined));
     return () => {

@@ -11,7 +11,6 @@ import {
 } from '../../shared/format';
 import { formatHparams } from '../../shared/hparams';
 import type { ExperimentView, Trial } from '../../shared/model';
-import { isLocalId } from '../../shared/paths';
 import { notebookAddress } from '../../shared/requests';
 import { trialNumber } from '../../shared/trialNumbers';
 import { addressText, experimentAddress } from '../app/address';
@@ -59,7 +58,6 @@ export function Overview({ live }: { live: LiveExperiment }) {
   if (experiment === null) {
     return null;
   }
-  const local = isLocalId(view.id);
   return (
     <div class="det-exp-overview">
       <Failures view={view} />
@@ -73,9 +71,7 @@ export function Overview({ live }: { live: LiveExperiment }) {
                 label="Description"
                 value={experiment.description}
                 longest={10_000}
-                onSave={
-                  local ? undefined : description => change({ description })
-                }
+                onSave={description => change({ description })}
               >
                 <span>{experiment.description || '—'}</span>
               </EditableText>
@@ -90,7 +86,7 @@ export function Overview({ live }: { live: LiveExperiment }) {
             <dd>{slotsOf(view)}</dd>
             <dt>Framework</dt>
             <dd>{experiment.framework}</dd>
-            {!local && <Relations view={view} />}
+            <Relations view={view} />
           </dl>
         </section>
         <Embedded make={() => new ChartGrid()} view={view} />
@@ -261,7 +257,7 @@ function Relations({ view: { id, experiment } }: { view: ExperimentView }) {
           </dd>
         </>
       )}
-      {experiment?.notebook && typeof id === 'number' && (
+      {experiment?.notebook && (
         <>
           <dt>Executed notebook</dt>
           <dd class="det-exp-notebook">

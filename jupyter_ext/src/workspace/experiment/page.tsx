@@ -4,7 +4,7 @@ import { useEffect } from 'preact/hooks';
 
 import { shortened } from '../../shared/format';
 import type { ExperimentId } from '../../shared/model';
-import { isLocalId, shortName } from '../../shared/paths';
+import { shortName } from '../../shared/paths';
 import { experimentDetail } from '../../shared/requests';
 import { HOME, type Tab } from '../app/address';
 import { useWorkspace } from '../app/context';
@@ -74,13 +74,6 @@ export function ExperimentPage({ id, tab }: { id: ExperimentId; tab: Tab }) {
   return (
     <div class="det-page-body det-exp" data-experiment={id}>
       <Head live={live} />
-      {isLocalId(id) && (
-        <p class="det-exp-local">
-          A run of this machine: a kernel or script trains it by itself. It has
-          no copy of its code, no notes and no report, and cannot be forked,
-          continued or moved.
-        </p>
-      )}
       <TabList label={`Experiment ${id}`} tabs={tabsOf(view)} current={tab} />
       <section class="det-exp-tab" data-tab={tab} key={tab}>
         {missingTab(view, tab) === null ? (

@@ -2,7 +2,6 @@
 
 import type { ExperimentView } from '../../shared/model';
 import { isTerminal } from '../../shared/model';
-import { isLocalId } from '../../shared/paths';
 import { experimentAddress, type Tab, TABS } from '../app/address';
 import type { TabInfo } from '../parts/tabs';
 
@@ -27,7 +26,6 @@ export function missingTab(view: ExperimentView, tab: Tab): string | null {
   if (experiment === null) {
     return null; // not known yet
   }
-  const local = isLocalId(view.id);
   const ended = isTerminal(experiment.state);
   switch (tab) {
     case 'search':
@@ -36,9 +34,7 @@ export function missingTab(view: ExperimentView, tab: Tab): string | null {
         : 'There is one trial only, so nothing was searched.';
     case 'code':
       return experiment.bundle_id === null
-        ? local
-          ? 'A local run keeps no copy of its code: it is in the notebook or script that ran.'
-          : 'No program was sent for this experiment.'
+        ? experiment.no_program || 'No program was sent for this experiment.'
         : null;
     case 'checkpoints':
       return ended && view.checkpoints.length === 0
@@ -52,19 +48,16 @@ export function missingTab(view: ExperimentView, tab: Tab): string | null {
       return ended && view.system !== null && view.system.samples.length === 0
         ? 'Nothing is known of the machine’s load.'
         : null;
-    case 'notes':
-      return local ? 'Notes are kept by a master; a local run has none.' : null;
     case 'report':
       return (experiment.report ?? []).length === 0
-        ? local
-          ? 'A local run sends nothing anywhere.'
-          : 'Nothing was sent along.'
+        ? 'Nothing was sent along.'
         : null;
     case 'overview':
     case 'trials':
     case 'charts':
     case 'configuration':
     case 'logs':
+    case 'notes':
       return null;
   }
 }

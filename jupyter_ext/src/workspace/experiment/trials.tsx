@@ -3,14 +3,12 @@
 import { useMemo } from 'preact/hooks';
 
 import type { ExperimentView } from '../../shared/model';
-import { isLocalId } from '../../shared/paths';
 import { trialSummaries } from '../../shared/requests';
 import { useApi, useParameter } from '../app/context';
 import { useLoad } from '../data/useLoad';
 import { Checkbox } from '../parts/field';
 import { Popover } from '../parts/menu';
 import { Empty } from '../parts/state';
-import { summarised } from '../search/trials';
 import { standardColumns, trialColumns } from './trialColumns';
 import { TrialDetail } from './trialDetail';
 import { sorted, VirtualTable } from './virtualTable';
@@ -21,8 +19,8 @@ export function TrialsTab({ view }: { view: ExperimentView }) {
   const [order, setOrder] = useParameter('sort');
   const [opened, setOpened] = useParameter('trial', '', { push: true });
   const summaries = useLoad(
-    isLocalId(view.id) ? null : `summaries of ${view.id}`,
-    signal => trialSummaries(api, summarised([view.id]), signal),
+    `summaries of ${view.id}`,
+    signal => trialSummaries(api, [view.id], signal),
     [view.id]
   );
   const { trials } = view;

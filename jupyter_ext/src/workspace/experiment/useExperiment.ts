@@ -9,7 +9,6 @@ import type {
   ExperimentId,
   ExperimentView
 } from '../../shared/model';
-import { isLocalId } from '../../shared/paths';
 import { changeExperiment, experimentDetail } from '../../shared/requests';
 import { RequestError } from '../../shared/transport';
 import { useSeen, useWorkspace } from '../app/context';
@@ -82,11 +81,11 @@ export function useExperiment(id: ExperimentId): LiveExperiment {
 
   const ended = view.connection.kind === 'ended';
   useEffect(() => {
-    if (!ended || isLocalId(id)) {
+    if (!ended) {
       return undefined; // its own stream tells what happens
     }
     return live.subscribe(changed => {
-      if (changed.size === 0 || changed.has(Number(id))) {
+      if (changed.size === 0 || changed.has(id)) {
         refresh();
       }
     });

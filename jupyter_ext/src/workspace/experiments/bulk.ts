@@ -3,7 +3,6 @@
 import type { components } from '../../generated/rest';
 import type { Api } from '../../shared/api';
 import type { ExperimentId } from '../../shared/model';
-import { isLocalId, shortName } from '../../shared/paths';
 import {
   actOn,
   changeExperiment,
@@ -71,17 +70,14 @@ export class BulkActions {
     id: ExperimentId,
     change: components['schemas']['ExperimentChange']
   ): Promise<unknown> {
-    ofMaster(id);
     return changeExperiment(this._api, id, change);
   }
 
   deletion(id: ExperimentId): Promise<Deletion> {
-    ofMaster(id);
     return deletionOf(this._api, id);
   }
 
   delete(id: ExperimentId): Promise<Deletion> {
-    ofMaster(id);
     return deleteExperiment(this._api, id);
   }
 }
@@ -103,12 +99,4 @@ export function several(count: number): string {
   return count === 1
     ? '1 experiment'
     : `${count.toLocaleString('en-US')} experiments`;
-}
-
-function ofMaster(id: ExperimentId): void {
-  if (isLocalId(id)) {
-    throw new Error(
-      `${shortName(id)} is a run of this machine: no master keeps it, so that this cannot be done with it.`
-    );
-  }
 }

@@ -3,7 +3,6 @@
 import { useState } from 'preact/hooks';
 
 import type { ExperimentId } from '../../shared/model';
-import { isLocalId } from '../../shared/paths';
 import { addressText } from '../app/address';
 import { useWorkspace } from '../app/context';
 import { Button } from '../parts/button';
@@ -129,8 +128,6 @@ function labelsOf(
   ids: readonly ExperimentId[],
   rows: ReadonlyMap<ExperimentId, Row>
 ): string[] {
-  const labels = ids
-    .filter(id => !isLocalId(id))
-    .flatMap(id => rows.get(id)?.experiment.labels ?? []);
+  const labels = ids.flatMap(id => rows.get(id)?.experiment.labels ?? []);
   return [...new Set(labels)].sort();
 }

@@ -1,8 +1,8 @@
 /** What stands in a cell. */
 
 import { formatPercent, formatValue, shortened } from '../../shared/format';
-import { isLocalId, shortName } from '../../shared/paths';
-import { experimentStateText } from '../../shared/texts';
+import { shortName } from '../../shared/paths';
+import { experimentStateText, TEXTS } from '../../shared/texts';
 import { experimentAddress } from '../app/address';
 import { Link } from '../parts/link';
 import { StateBadge } from '../parts/state';
@@ -27,11 +27,12 @@ export function CellContent({ column, row }: { column: Column; row: Row }) {
           >
             {text.slice(0, MOST_LETTERS)}
           </Link>
-          <span class="det-list-id">
-            {isLocalId(experiment.id)
-              ? `${experiment.id} · this machine`
-              : shortName(experiment.id)}
-          </span>
+          <span class="det-list-id">{shortName(experiment.id)}</span>
+          {experiment.in_kernel && (
+            <span class="det-list-id" title={TEXTS.noPause}>
+              {TEXTS.inKernel}
+            </span>
+          )}
           {experiment.archived && <span class="det-list-id">archived</span>}
         </>
       );

@@ -1,10 +1,7 @@
 /** What is searched for: the query and the quick filters, as the address and the master have them. Pure. */
 
 import type { paths } from '../../generated/rest';
-import type { Experiment } from '../../shared/model';
-import { experimentStateText } from '../../shared/texts';
 import type { Parameters } from '../app/address';
-import { nameOf } from './rows';
 
 /** Words that the query language has for states. */
 export const STATES = [
@@ -135,45 +132,6 @@ export function listQuery(filters: Filters): ListQuery {
 /** Whether a change of an experiment may change which ones are found, or their order. */
 export function isSensitive(filters: Filters, sort: string): boolean {
   return isFiltered(filters) || (sort !== '' && !/^(id|created) /.test(sort));
-}
-
-/** Which runs of this machine are shown; null where the query is one of the language, which only the master reads. */
-export function localFound(
-  filters: Filters,
-  runs: readonly Experiment[],
-  now: number = Date.now()
-): readonly Experiment[] | null {
-  const words = plainWords(filters.query);
-  if (words === null) {
-    return runs.length === 0 ? runs : null;
-  }
-  const since = secondsOf(filters.since);
-  const has = (run: Experiment) =>
-    words.every(word => holds(run, word)) &&
-    (filters.states.length === 0 ||
-      filters.states.includes(experimentStateText(run).word)) &&
-    filters.labels.every(label => (run.labels ?? []).includes(label)) &&
-    (filters.project === '' ||
-      `${run.project}/`.startsWith(`${filters.project}/`)) &&
-    (since === null || Date.parse(run.created) >= now - since * 1000) &&
-    (filters.archived || !run.archived);
-  return runs
-    .filter(has)
-    .toSorted((one, other) => other.created.localeCompare(one.created));
-}
-
-function holds(run: Experiment, word: string): boolean {
-  return [nameOf(run), String(run.id)].some(text =>
-    text.toLowerCase().includes(word.toLowerCase())
-  );
-}
-
-function secondsOf(age: string): number | null {
-  const found = /^(\d+)([smhdw])$/.exec(age);
-  const units = { s: 1, m: 60, h: 3600, d: 86400, w: 604800 };
-  return found
-    ? Number(found[1]) * units[found[2] as keyof typeof units]
-    : null;
 }
 
 function listed(text: string | undefined): string[] {

@@ -11,7 +11,6 @@ import { ColumnChooser } from './columnChooser';
 import { needed } from './columns';
 import { Failures } from './failures';
 import { Chips, FilterMenus } from './filterBar';
-import { localFound } from './filters';
 import { GroupControl } from './groupControl';
 import { Results } from './results';
 import { rowActions } from './rowActions';
@@ -22,7 +21,7 @@ import { SortControl } from './sortControl';
 import { Summary } from './summary';
 import { NARROW } from './table';
 import { useTableState } from './tableState';
-import { useBook, useLocalRuns } from './useBook';
+import { useBook } from './useBook';
 import { useBulk } from './useBulk';
 import { useGroups } from './useGroups';
 import { useRows } from './useRows';
@@ -43,13 +42,12 @@ export function ExperimentsPage() {
   const names = useLoad(begun.current ? 'names' : null, signal =>
     dataOf(api.GET('/api/v1/experiment-names', { signal }))
   );
-  const local = localFound(filters, useLocalRuns());
   const groups = useGroups(state, names.data, view);
   const bulk = useBulk(root, () => {
     book.reload();
     names.reload();
   });
-  const table = useRows(view, local ?? [], groups.data, state, host.navigation);
+  const table = useRows(view, groups.data, state, host.navigation);
   const menu = table.menu;
   const narrow = width > 0 && width < NARROW;
   const [tools, setTools] = useState(false);
@@ -114,7 +112,6 @@ export function ExperimentsPage() {
           <Summary
             view={view}
             groups={state.group === '' ? null : groups.data}
-            local={local === null ? null : local.length}
             busy={bulk.busy}
           />
         )}

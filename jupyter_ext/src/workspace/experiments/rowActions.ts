@@ -2,7 +2,7 @@
 
 import type { ExperimentId } from '../../shared/model';
 import { isTerminal } from '../../shared/model';
-import { isLocalId } from '../../shared/paths';
+import { TEXTS } from '../../shared/texts';
 import { addressText, experimentAddress } from '../app/address';
 import type { Navigation } from '../app/host';
 import type { MenuItem } from '../parts/menu';
@@ -16,8 +16,6 @@ export interface RowContext {
   readonly bulk: Bulk;
 }
 
-const LOCAL = 'It is a run of this machine: no master keeps it.';
-
 /** What can be done with an experiment; what cannot says why. */
 export function rowActions(
   id: ExperimentId,
@@ -28,7 +26,6 @@ export function rowActions(
   const experiment = row?.experiment;
   const ended = experiment !== undefined && isTerminal(experiment.state);
   const paused = experiment?.state === 'PAUSED';
-  const local = isLocalId(id) ? LOCAL : undefined;
   const over = ended ? 'It has ended.' : undefined;
   const act = (action: 'stop' | 'pause' | 'resume') =>
     void bulk.run(WORDS[action], [id], each => actions.act(each, action));
@@ -53,35 +50,34 @@ export function rowActions(
       ? {
           label: 'Resume',
           icon: 'play',
-          disabled: over ?? local,
+          disabled: over,
           onChoose: () => act('resume')
         }
       : {
           label: 'Pause',
           icon: 'pause',
-          disabled: over ?? local,
+          disabled: over ?? (experiment?.in_kernel ? TEXTS.noPause : undefined),
           onChoose: () => act('pause')
         },
     {
       label: 'Stop',
       icon: 'stop',
-      disabled:
-        over ??
-        (experiment?.local?.can_stop === false
-          ? 'Its kernel cannot be reached from here.'
-          : undefined),
+      disabled: over,
       onChoose: () => act('stop')
     },
     {
       label: 'Fork with changes…',
       icon: 'edit',
-      disabled: local,
+      disabled:
+        experiment?.bundle_id === null
+          ? 'Its program was not kept.'
+          : undefined,
       onChoose: () => navigation.open(fork)
     },
     {
       label: archived ? 'Unarchive' : 'Archive',
       icon: 'archive',
-      disabled: local ?? (ended ? undefined : 'It goes on.'),
+      disabled: ended ? undefined : 'It goes on.',
       onChoose: () =>
         void bulk.run(archived ? WORDS.unarchive : WORDS.archive, [id], each =>
           actions.change(each, { archived: !archived })
@@ -91,7 +87,7 @@ export function rowActions(
       label: 'Delete…',
       icon: 'trash',
       danger: true,
-      disabled: local ?? (ended ? undefined : 'It goes on.'),
+      disabled: ended ? undefined : 'It goes on.',
       onChoose: () => void bulk.remove([id])
     }
   ];

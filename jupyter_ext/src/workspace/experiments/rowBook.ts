@@ -235,7 +235,6 @@ export class RowBook {
   private async _load(): Promise<void> {
     const { rows, error } = this.view;
     const ids = this._seen
-      .filter(id => typeof id === 'number')
       .filter(id => !rows.has(id) || this._stale.has(id))
       .slice(0, MOST_ROWS_ASKED);
     if (this._asking || ids.length === 0 || error !== null) {

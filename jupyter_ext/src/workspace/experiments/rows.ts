@@ -30,18 +30,6 @@ export interface List {
   readonly rows: readonly Row[];
 }
 
-/** The row of a run of this machine, of which the list tells less. */
-export function localRow(experiment: Experiment): Row {
-  return {
-    experiment,
-    owner: '',
-    notes: '',
-    size: null,
-    hparams: {},
-    metrics: []
-  };
-}
-
 /** Which value of a metric a column shows; `metric` is the best one. */
 export type Which = 'metric' | 'last' | 'min' | 'max';
 

@@ -9,12 +9,10 @@ export interface SummaryProps {
   view: Book;
   /** Where the table is grouped. */
   groups: Groups | null;
-  /** Runs of this machine that are shown; null where the query leaves them out unread. */
-  local: number | null;
   busy: string;
 }
 
-export function Summary({ view, groups, local, busy }: SummaryProps) {
+export function Summary({ view, groups, busy }: SummaryProps) {
   const { total, ids, answered, notice, problem } = view;
   const parts = [
     busy,
@@ -39,13 +37,6 @@ export function Summary({ view, groups, local, busy }: SummaryProps) {
     answered && total > ids.length
       ? `The first ${counted(ids.length)} are listed: search for others.`
       : '',
-    local === null
-      ? 'Runs of this machine are found by words of their names, not by a query.'
-      : local > 0 && groups === null
-        ? `${counted(local)} more of this machine, on top`
-        : local > 0
-          ? 'Runs of this machine are not grouped.'
-          : '',
     notice
   ];
   return (

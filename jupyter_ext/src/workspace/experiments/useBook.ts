@@ -2,9 +2,7 @@
 
 import { useEffect, useMemo, useState } from 'preact/hooks';
 
-import { LocalRuns } from '../../shared/localRuns';
-import type { Experiment } from '../../shared/model';
-import { useSeen, useWorkspace } from '../app/context';
+import { useWorkspace } from '../app/context';
 import { type Book, type Question, RowBook } from './rowBook';
 
 export function useBook(question: Question): { book: RowBook; view: Book } {
@@ -24,29 +22,4 @@ export function useBook(question: Question): { book: RowBook; view: Book } {
   const key = JSON.stringify(question);
   useEffect(() => book.ask(question), [book, key]);
   return { book, view };
-}
-
-/** The runs of this machine's own, live; none at the master's own address. */
-export function useLocalRuns(): readonly Experiment[] {
-  const { host } = useWorkspace();
-  const seen = useSeen();
-  const [runs, setRuns] = useState<readonly Experiment[]>([]);
-  const feed = useMemo(() => {
-    if (host.kind !== 'lab') {
-      return null;
-    }
-    const made: LocalRuns = new LocalRuns(host.transport, () =>
-      setRuns(made.experiments)
-    );
-    return made;
-  }, [host]);
-  useEffect(() => () => feed?.dispose(), [feed]);
-  useEffect(() => {
-    if (seen) {
-      feed?.resume();
-    } else {
-      feed?.pause();
-    }
-  }, [feed, seen]);
-  return runs;
 }

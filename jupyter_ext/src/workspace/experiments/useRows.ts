@@ -2,12 +2,12 @@
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 
-import type { Experiment, ExperimentId } from '../../shared/model';
+import type { ExperimentId } from '../../shared/model';
 import { experimentAddress } from '../app/address';
 import type { Navigation } from '../app/host';
 import { groupItems, idsOf, type Item, rowItems } from './items';
 import type { Book } from './rowBook';
-import { type Groups, localRow, type Row } from './rows';
+import type { Groups, Row } from './rows';
 import {
   extended,
   NOTHING,
@@ -34,7 +34,6 @@ export interface Rows {
 
 export function useRows(
   view: Book,
-  local: readonly Experiment[],
   groups: Groups | null,
   { group }: TableState,
   navigation: Navigation
@@ -44,23 +43,14 @@ export function useRows(
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
   const [menu, setMenu] = useState<Rows['menu']>(null);
 
-  const localKey = local.map(({ id }) => id).join();
   const items = useMemo(
     () =>
       group === ''
-        ? rowItems([...local.map(({ id }) => id), ...view.ids])
+        ? rowItems(view.ids)
         : groupItems(groups?.groups ?? [], open),
-    [group, localKey, view.ids, groups, open]
+    [group, view.ids, groups, open]
   );
   const ids = useMemo(() => idsOf(items), [items]);
-  const rows = useMemo(() => {
-    if (local.length === 0) {
-      return view.rows;
-    }
-    const all = new Map(view.rows);
-    local.forEach(run => all.set(run.id, localRow(run)));
-    return all;
-  }, [view.rows, local]);
 
   // What another tab has deleted, or another question leaves out, is not acted on.
   const settled = view.answered && (group === '' || groups !== null);
@@ -98,7 +88,7 @@ export function useRows(
   return {
     items,
     ids,
-    rows,
+    rows: view.rows,
     selection,
     active,
     menu,

@@ -188,7 +188,7 @@ function FilesDialog({
   onClose: () => void;
 }) {
   const { host, toasts } = useWorkspace();
-  const { experiment_id: owner, uuid, manifest } = version.checkpoint;
+  const { uuid, manifest } = version.checkpoint;
   return (
     <Dialog
       title={`Files of version ${version.version}`}
@@ -203,7 +203,7 @@ function FilesDialog({
               look="quiet"
               onClick={() =>
                 void host
-                  .download(checkpointFileAddress(owner, uuid, path))
+                  .download(checkpointFileAddress(uuid, path))
                   .catch((error: unknown) => toasts.error(error))
               }
             >

@@ -4,7 +4,6 @@ import { useCallback, useEffect } from 'preact/hooks';
 
 import { dataOf } from '../../shared/api';
 import type { ExperimentId } from '../../shared/model';
-import { isLocalId } from '../../shared/paths';
 import { ofExperiment } from '../../shared/requests';
 import { useApi } from '../app/context';
 import { useLoad } from '../data/useLoad';
@@ -30,8 +29,7 @@ export function ImportanceSection({
   analysis: Analysis;
 }) {
   const api = useApi();
-  const local = isLocalId(id);
-  const asked = !local && metric.length <= LONGEST_NAME;
+  const asked = metric.length <= LONGEST_NAME;
   const loaded = useLoad(asked ? `importance ${id} ${metric}` : null, signal =>
     dataOf(
       api.GET('/api/v1/experiments/{experiment_id}/importance', {
@@ -64,11 +62,7 @@ export function ImportanceSection({
     return (
       <Sentence
         title={title}
-        text={
-          local
-            ? 'Importance is worked out by a master; this run was trained without one.'
-            : 'The name of this metric is too long to ask the master for it.'
-        }
+        text="The name of this metric is too long to ask the master for it."
       />
     );
   }

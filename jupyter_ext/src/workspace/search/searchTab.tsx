@@ -3,7 +3,6 @@
 import { useCallback, useEffect, useMemo, useRef } from 'preact/hooks';
 
 import { isTerminal } from '../../shared/model';
-import { isLocalId } from '../../shared/paths';
 import { trialSummaries } from '../../shared/requests';
 import { isLogarithmic } from '../../shared/searchFacts';
 import { useApi, useParameter } from '../app/context';
@@ -24,7 +23,6 @@ import { clipped } from './shapes';
 import {
   analysedTrials,
   smallerIsBetter,
-  summarised,
   type TrialSummary,
   type Which
 } from './trials';
@@ -40,8 +38,8 @@ export function SearchTab({ view }: TabProps) {
   const { experiment, trials, id } = view;
   const api = useApi();
   const [which, setWhich] = useParameter('value', 'best');
-  const loaded = useLoad(isLocalId(id) ? null : `summaries ${id}`, signal =>
-    trialSummaries(api, summarised([id]), signal)
+  const loaded = useLoad(`summaries ${id}`, signal =>
+    trialSummaries(api, [id], signal)
   );
   const summaries = loaded.data;
   const ended = trials.filter(({ state }) => isTerminal(state)).length;

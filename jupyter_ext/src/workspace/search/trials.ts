@@ -273,8 +273,3 @@ function isBrush(brush: unknown): brush is Brush {
 export function brushesText(brushes: Brushes): string {
   return Object.keys(brushes).length === 0 ? '' : JSON.stringify(brushes);
 }
-
-/** Experiments whose summaries the master can tell: a run of this machine's own has none. */
-export function summarised(ids: readonly ExperimentId[]): number[] {
-  return ids.filter(id => typeof id === 'number');
-}

@@ -93,8 +93,7 @@ def job_here(job: Job, run_id: str, rank: int, folders: AgentFolders, master_url
     if job.gang is not None:
         name = Path(job.gang.rendezvous).name
         changes["gang"] = job.gang.model_copy(update={"rendezvous": str(folders.run(run_id) / name)})
-    if job.master_url is not None:
-        changes["master_url"] = master_url
+    changes["master_url"] = master_url
     return job.model_copy(update={**changes, "home": ""})
 
 
