@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from local_experiments import write_experiment
+from master_parts import Master
+from put_experiments import put_experiment
 
 from det_native.client import command, transfer_bar
 from det_native.client.command import cli
 from det_native.client.command_groups import Group
-from det_native.local.store import LocalStore
 
 TELLING = (
     "status",
@@ -61,71 +61,73 @@ def test_a_command_that_tells_facts_has_both_options(name: str) -> None:
     assert {"--json", "--csv"} <= {option for parameter in found.params for option in parameter.opts}
 
 
-def test_csv_of_experiments_and_their_parts_is_exact() -> None:
-    write_experiment(name='digits, "two"', trials=3)
+@pytest.mark.slow
+def test_csv_of_experiments_and_their_parts_is_exact(named_master: Master) -> None:
+    put_experiment(named_master, name='digits, "two"', count=3)
     [row] = rows_of(run("experiment", "list", "--csv").output)
-    assert (row["id"], row["name"], row["progress"]) == ("local-1", 'digits, "two"', "1.0")
+    assert (row["id"], row["name"], row["progress"]) == ("1", 'digits, "two"', "1.0")
     assert float(row["best"]) == 1 / 3
-    best, *_ = rows_of(run("trial", "list", "local-1", "--csv").output)
+    best, *_ = rows_of(run("trial", "list", "1", "--csv").output)
     assert (best["trial"], float(best["best val_loss"]), json.loads(best["hyperparameters"])["lr"]) == (
         "3",
         1 / 3,
         pytest.approx(0.3),
     )
-    configured = {row["path"]: row["value"] for row in rows_of(run("experiment", "config", "local-1", "--csv").output)}
+    configured = {row["path"]: row["value"] for row in rows_of(run("experiment", "config", "1", "--csv").output)}
     assert configured == {"searcher.name": "random", "records_per_epoch": "0"}
-    facts = {row["name"]: row["value"] for row in rows_of(run("experiment", "describe", "local-1", "--csv").output)}
+    facts = {row["name"]: row["value"] for row in rows_of(run("experiment", "describe", "1", "--csv").output)}
     assert (facts["state"], facts["searcher"], facts["trials"]) == ("Completed", "random", "3")
     assert (float(facts["best"]), facts["progress"], facts["smaller_is_better"]) == (1 / 3, "1.0", "True")
-    facts = {row["name"]: row["value"] for row in rows_of(run("trial", "describe", "local-1/3", "--csv").output)}
+    facts = {row["name"]: row["value"] for row in rows_of(run("trial", "describe", "1.3", "--csv").output)}
     assert (float(facts["best"]), facts["batches"], facts["target_batches"]) == (1 / 3, "4", "4")
-    assert len(rows_of(run("experiment", "describe", "local-1", "--metrics", "--csv").output)) == 15
+    assert len(rows_of(run("experiment", "describe", "1", "--metrics", "--csv").output)) == 15
 
 
-def test_what_people_have_written_of_an_experiment_is_described() -> None:
-    experiment = write_experiment()
-    plain = run("experiment", "describe", "local-1").output
+@pytest.mark.slow
+def test_what_people_have_written_of_an_experiment_is_described(named_master: Master) -> None:
+    put_experiment(named_master)
+    plain = run("experiment", "describe", "1").output
     assert not any(word in plain for word in ("labels", "description", "notes", "project", "archived", "forked"))
-    store = LocalStore.find("local-1")
-    store.write_experiment(store.experiment().model_copy(update={"forked_from": 3}))
+    assert put_experiment(named_master, forked_from=1) == 2
     notes = "# Seen\n\nIt is *straight*."
-    said = run("experiment", "set", "notes", "local-1", notes).output
+    said = run("experiment", "set", "notes", "2", notes).output
     assert "notes     25 characters\n" in said
     assert said.endswith("\nnotes:\n  # Seen\n\n  It is *straight*.\n")
-    assert "description  A line.\n" in run("experiment", "set", "description", "local-1", "A\nline.").output
-    run("experiment", "label", "add", "local-1", "first", "second")
-    run("experiment", "set", "project", "local-1", "lines/straight")
-    experiment.archive()
-    lines = run("experiment", "describe", "local-1").output.splitlines()
+    assert "description  A line.\n" in run("experiment", "set", "description", "2", "A\nline.").output
+    run("experiment", "label", "add", "2", "first", "second")
+    run("experiment", "set", "project", "2", "lines/straight")
+    run("experiment", "archive", "2")
+    lines = run("experiment", "describe", "2").output.splitlines()
     for name, value in (
         ("labels", "first, second"),
         ("description", "A line."),
         ("project", "lines/straight"),
         ("archived", "yes"),
-        ("forked from", "local-3"),
+        ("forked from", "1"),
     ):
         assert [line.split(None, name.count(" ") + 1)[-1] for line in lines if line.startswith(name)] == [value]
     place = lines.index("notes:")
     assert lines[place : place + 4] == ["notes:", "  # Seen", "", "  It is *straight*."]
-    facts = {row["name"]: row["value"] for row in rows_of(run("experiment", "describe", "local-1", "--csv").output)}
-    assert (facts["notes"], facts["description"], facts["forked_from"]) == (notes, "A\nline.", "local-3")
+    facts = {row["name"]: row["value"] for row in rows_of(run("experiment", "describe", "2", "--csv").output)}
+    assert (facts["notes"], facts["description"], facts["forked_from"]) == (notes, "A\nline.", "1")
     assert json.loads(facts["labels"]) == ["first", "second"]
-    told = json.loads(run("experiment", "describe", "local-1", "--json").output)
+    told = json.loads(run("experiment", "describe", "2", "--json").output)
     assert [told[name] for name in ("notes", "project", "archived", "forked_from")] == [
-        *(notes, "lines/straight", True, 3),
+        *(notes, "lines/straight", True, 1),
     ]
-    assert "notes     none any more\n" in run("experiment", "set", "notes", "local-1", "").output
+    assert "notes     none any more\n" in run("experiment", "set", "notes", "2", "").output
 
 
-def test_nothing_found_is_a_head_alone_for_programs() -> None:
+@pytest.mark.slow
+def test_nothing_found_is_a_head_alone_for_programs(named_master: Master) -> None:
     assert run("experiment", "list", "--csv").output.splitlines() == [
         "id,name,state,progress,trials,metric,best,created"
     ]
     assert run("experiment", "list", "--json").output == "[]\n"
     assert "There are no experiments yet." in run("experiment", "list").output
-    write_experiment()
-    assert run("trial", "media", "local-1/1", "--csv").output == "batch,kind,name,size,caption\n"
-    assert run("trial", "media", "local-1/1", "--json").output == "[]\n"
+    put_experiment(named_master)
+    assert run("trial", "media", "1.1", "--csv").output == "batch,kind,name,size,caption\n"
+    assert run("trial", "media", "1.1", "--json").output == "[]\n"
 
 
 def test_json_and_csv_exclude_each_other(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,8 +139,7 @@ def test_json_and_csv_exclude_each_other(monkeypatch: pytest.MonkeyPatch, capsys
     ("words", "code"),
     [
         (("version",), 0),
-        (("experiment", "describe", "local-9"), 1),
-        (("experiment", "stop", "local-1"), 1),
+        (("experiment", "describe", "local-9"), 2),
         (("experiment", "wait", "seven"), 2),
         (("trial", "describe", "7.0"), 2),
         (("trial", "describe", "7.2.1"), 2),
@@ -150,13 +151,11 @@ def test_json_and_csv_exclude_each_other(monkeypatch: pytest.MonkeyPatch, capsys
         (("trial", "describe", "1.1"), 3),
         (("checkpoint", "describe", "0123"), 3),
         (("queue", "list"), 3),
-        (("experiment", "wait", "local-1"), 0),
     ],
 )
 def test_exit_codes_are_those_of_the_documents(
     words: tuple[str, ...], code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_experiment()
     assert code_of(monkeypatch, *words) == code
     said = capsys.readouterr()
     assert "Traceback" not in said.err

@@ -1,25 +1,24 @@
-"""Experiments side by side, their programs, and data frames of them: runs of this machine's own."""
+"""Experiments side by side, their programs, and data frames of them."""
 
 from __future__ import annotations
 
 import builtins
 import hashlib
 import json
+import math
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from det_harness.local.bundle import keep_bundle
 from IPython.lib.pretty import pretty
-from local_experiments import write_experiment
+from master_parts import Master
+from put_experiments import put_experiment
 
 import det_native as det
 from det_native._version import PROTOCOL
 from det_native.client.command import cli
 from det_native.client.comparing import Comparison
 from det_native.errors import ArgumentError, MissingDependencyError, NotFoundError
-from det_native.local.store import LocalStore
-from det_native.schema import rest
 from det_native.schema.manifests import (
     BundleManifest,
     CallSite,
@@ -31,9 +30,11 @@ from det_native.schema.manifests import (
     ValueEntry,
 )
 
+pytestmark = pytest.mark.slow  # a whole master
 
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(cli, ["experiment", *arguments])
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, ["experiment", *map(str, arguments)])
 
 
 def program(*cells: str, **packages: str) -> BundleManifest:
@@ -49,42 +50,43 @@ def program(*cells: str, **packages: str) -> BundleManifest:
 
 
 @pytest.fixture
-def pair() -> tuple[str, str]:
-    """Write two runs that differ in everything."""
+def pair(named_master: Master) -> tuple[int, int]:
+    """Put two experiments that differ in everything."""
     for lr, epochs, lines, version in ((1, 1, "lr = 0.1", "2.0"), (2, 3, "lr = 0.2", "2.1")):
-        experiment = write_experiment(trials=lr, name=f"<b>number {lr}</b>")
-        store = LocalStore.find(str(experiment.id))
-        detail = store.experiment()
-        config = {**detail.config, "searcher": {**detail.config["searcher"], "epochs": epochs}, "same": {"a": [1]}}
-        config["hyperparameters"] = {"lr": {"type": "const", "val": 0.1 * lr}}
-        store.write_experiment(detail.model_copy(update={"config": config, "forked_from": 1 if lr == 2 else None}))
-        keep_bundle(store.folder, program("import keras", lines, "fit()", numpy=version, keras="2.15"), {})
-    return "local-1", "local-2"
+        config = {
+            "searcher": {"name": "random" if lr > 1 else "single", "epochs": epochs},
+            "same": {"a": [1]},
+            "hyperparameters": {"lr": {"type": "const", "val": 0.1 * lr}},
+        }
+        bundle = program("import keras", lines, "fit()", numpy=version, keras="2.15")
+        more = {"config": config, "bundle": bundle, "forked_from": 1 if lr == 2 else None}
+        put_experiment(named_master, count=lr, name=f"<b>number {lr}</b>", **more)
+    return 1, 2
 
 
 @pytest.fixture
-def compared(pair: tuple[str, str]) -> Comparison:
+def compared(pair: tuple[int, int]) -> Comparison:
     return det.compare([det.experiment(pair[0]), pair[1]])
 
 
 def test_two_experiments_are_compared_in_all_that_differs(compared: Comparison) -> None:
-    assert compared.ids == ["local-1", "local-2"]
+    assert compared.ids == [1, 2]
     assert compared.config == {
-        "searcher.epochs": {"local-1": 1, "local-2": 3},
-        "searcher.name": {"local-1": "single", "local-2": "random"},
+        "searcher.epochs": {1: 1, 2: 3},
+        "searcher.name": {1: "single", 2: "random"},
     }
-    assert compared.hyperparameters == {"lr": {"local-1": 0.1, "local-2": 0.2}}
-    assert compared.packages == {"numpy": {"local-1": "2.0", "local-2": "2.1"}}
-    assert compared.cells["local-2"].splitlines()[:2] == ["--- experiment local-1", "+++ experiment local-2"]
-    assert {line for line in compared.cells["local-2"].splitlines() if line[:2] in ("-l", "+l")} == {
+    assert compared.hyperparameters == {"lr": {1: 0.1, 2: 0.2}}
+    assert compared.packages == {"numpy": {1: "2.0", 2: "2.1"}}
+    assert compared.cells[2].splitlines()[:2] == ["--- experiment 1", "+++ experiment 2"]
+    assert {line for line in compared.cells[2].splitlines() if line[:2] in ("-l", "+l")} == {
         "-lr = 0.1",
         "+lr = 0.2",
     }
-    assert set(compared.durations) == {"local-1", "local-2"}
+    assert set(compared.durations) == {1, 2}
     metrics = compared.metrics.set_index(["experiment", "metric"])
-    assert metrics.loc[("local-2", "val_loss"), "best"] == 0.5
-    assert metrics.loc[("local-2", "loss"), "best"] == 0.5
-    assert metrics.loc[("local-1", "loss"), "last_batch"] == 4
+    assert metrics.loc[(2, "val_loss"), "best"] == 0.5
+    assert metrics.loc[(2, "loss"), "best"] == 0.5
+    assert metrics.loc[(1, "loss"), "last_batch"] == 4
 
 
 def test_a_comparison_is_shown_as_a_table(compared: Comparison) -> None:
@@ -107,53 +109,52 @@ def test_curves_are_overlaid_in_one_figure(compared: Comparison) -> None:
     training = [line for line in axis.lines if len(line.get_xdata()) == 4]
     assert [list(line.get_ydata()) for line in training] == [[2.0, 1.0, 2 / 3, 0.5]] * 2
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert labels[:2] == ["experiment local-1", "experiment local-2"]
-    with pytest.raises(ArgumentError, match=r"Experiments local-1, local-2 have no metric 'nothing'"):
+    assert labels[:2] == ["experiment 1", "experiment 2"]
+    with pytest.raises(ArgumentError, match=r"Experiments 1, 2 have no metric 'nothing'"):
         compared.plot("nothing")
 
 
-def test_the_command_line_compares(pair: tuple[str, str], compared: Comparison) -> None:
+def test_the_command_line_compares(named_master: Master, pair: tuple[int, int], compared: Comparison) -> None:
     assert run("compare", *pair).output == f"{compared!r}\n"
     found = json.loads(run("compare", *pair, "--json").output)
-    assert found["config"]["searcher.epochs"] == {"local-1": 1, "local-2": 3}
+    assert found["config"]["searcher.epochs"] == {"1": 1, "2": 3}
     assert {row["best"] for row in found["metrics"] if row["metric"] == "val_loss"} == {1.0, 0.5}
-    for arguments in (pair, ("local-2",)):  # the second was forked from the first
+    for arguments in (pair, (2,)):  # the second was forked from the first
         text = run("diff", *arguments).output
         assert "-  epochs: 1\n" in text
         assert "+  epochs: 3\n" in text
         assert "-lr = 0.1\n+lr = 0.2\n" in text
-    write_experiment(name="again")
-    write_experiment(name="once more")
-    assert "The program of experiment local-3 cannot be compared" in run("diff", "local-3", "local-4").output
-    for number in (3, 4):
-        keep_bundle(LocalStore.find(f"local-{number}").folder, program("fit()"), {})
-    assert "have the same configuration and program" in run("diff", "local-3", "local-4").output
+    put_experiment(named_master)
+    for _ in range(2):
+        put_experiment(named_master, bundle=program("fit()"))
+    assert "The program of experiment 3 cannot be compared" in run("diff", 3, 4).output
+    assert "have the same configuration and program" in run("diff", 4, 5).output
 
 
-def test_the_command_line_prints_the_program(pair: tuple[str, str]) -> None:
-    text = run("code", "local-1").output
+def test_the_command_line_prints_the_program(pair: tuple[int, int]) -> None:
+    text = run("code", 1).output
     assert [line for line in text.splitlines() if not line.startswith("# %%")] == [
         *("import keras", "", "lr = 0.1", "", "fit()"),
     ]
-    assert run("code", "local-1", "--cell", "2").output == "lr = 0.1\n"
-    assert json.loads(run("code", "local-2", "--json").output)["cells"][1]["source"] == "lr = 0.2"
-    assert "has no cell 9; it has: 1, 2, 3." in str(run("code", "local-1", "--cell", "9").exception)
+    assert run("code", 1, "--cell", "2").output == "lr = 0.1\n"
+    assert json.loads(run("code", 2, "--json").output)["cells"][1]["source"] == "lr = 0.2"
+    assert "has no cell 9; it has: 1, 2, 3." in str(run("code", 1, "--cell", "9").exception)
 
 
-def test_what_cannot_be_compared_is_one_sentence(pair: tuple[str, str]) -> None:
+def test_what_cannot_be_compared_is_one_sentence(pair: tuple[int, int]) -> None:
     with pytest.raises(ArgumentError, match="at least two experiments"):
-        det.compare(["local-1"])
-    with pytest.raises(NotFoundError, match="local-9") as caught:
-        det.compare(["local-1", "local-9"])
-    assert str(run("compare", "local-1", "local-9").exception) == str(caught.value)
+        det.compare([1])
+    with pytest.raises(NotFoundError, match="9") as caught:
+        det.compare([1, 9])
+    assert str(run("compare", 1, 9).exception) == str(caught.value)
     with pytest.raises(ArgumentError, match="must be the number"):
-        det.compare(["local-1", 2.5])  # type: ignore[list-item]
-    assert "was not forked from another" in str(run("diff", "local-1").exception)
+        det.compare([1, 2.5])  # type: ignore[list-item]
+    assert "was not forked from another" in str(run("diff", 1).exception)
 
 
-def test_experiments_become_a_data_frame(pair: tuple[str, str]) -> None:
+def test_experiments_become_a_data_frame(pair: tuple[int, int]) -> None:
     frame = det.to_dataframe()
-    assert list(frame["id"]) == ["local-2", "local-1"]
+    assert list(frame["id"]) == [2, 1]
     assert str(frame["created"].dtype).startswith("datetime64[")
     assert str(frame["created"].dtype).endswith("UTC]")
     assert str(frame["duration"].dtype).startswith("timedelta64")
@@ -161,20 +162,20 @@ def test_experiments_become_a_data_frame(pair: tuple[str, str]) -> None:
     assert list(frame["hp.lr"]) == [0.2, 0.1]
     assert list(frame["metric.val_loss"]) == [0.5, 1.0]
     assert list(frame["metric.loss"]) == [0.5, 0.5]
-    assert list(det.to_dataframe("val_loss < 0.6")["id"]) == ["local-2"]
-    assert list(det.to_dataframe("local-1")["id"]) == ["local-1"]
-    assert list(det.to_dataframe(det.experiments(1))["id"]) == ["local-2"]
+    assert list(det.to_dataframe("val_loss < 0.6")["id"]) == [2]
+    assert list(det.to_dataframe("1")["id"]) == [1]
+    assert list(det.to_dataframe(det.experiments(1))["id"]) == [2]
     assert len(det.to_dataframe("val_loss < 0")) == 0
 
 
-def test_trials_and_metrics_become_data_frames(pair: tuple[str, str]) -> None:
+def test_trials_and_metrics_become_data_frames(pair: tuple[int, int]) -> None:
     trials = det.to_dataframe(pair, what="trials")
     assert list(
         zip(trials["experiment"], trials["number"], trials["hp.lr"], trials["metric.val_loss"], strict=True)
     ) == [
-        ("local-1", 1, 0.1, 1.0),
-        ("local-2", 1, 0.1, 1.0),
-        ("local-2", 2, 0.2, 0.5),
+        (1, 1, 0.1, 1.0),
+        (2, 1, 0.1, 1.0),
+        (2, 2, 0.2, 0.5),
     ]
     metrics = det.to_dataframe(pair[1], what="metrics", kind="training")
     assert list(metrics.columns) == ["experiment", "trial", "kind", "batch", "metric.loss"]
@@ -188,7 +189,7 @@ def test_trials_and_metrics_become_data_frames(pair: tuple[str, str]) -> None:
         det.to_dataframe(kind="training")
 
 
-def test_what_is_missing_for_a_data_frame_is_told(pair: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_missing_for_a_data_frame_is_told(pair: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 
     def without_pandas(name: str, *arguments: Any, **more: Any) -> Any:
@@ -201,21 +202,22 @@ def test_what_is_missing_for_a_data_frame_is_told(pair: tuple[str, str], monkeyp
         det.to_dataframe()
 
 
-def test_a_damaged_run_is_compared_as_far_as_it_goes() -> None:
-    for _ in range(2):
-        write_experiment()
-    store = LocalStore.find("local-2")
-    store.write_rows(1, "validation", [rest.MetricRow(batch=4, metrics={"val_loss": "NaN", "text": "x"})])
-    found = det.compare(["local-1", "local-2"])
-    assert found.cells["local-2"].startswith("The program of experiment local-1 cannot be compared: ")
+def test_what_has_no_program_is_compared_as_far_as_it_goes(named_master: Master) -> None:
+    put_experiment(named_master)
+    put_experiment(named_master, last_row={"val_loss": math.nan})
+    found = det.compare([1, 2])
+    assert found.cells[2].startswith("The program of experiment 1 cannot be compared: ")
     assert "val_loss, last" in repr(found)
 
 
 def keep(
-    bundle: BundleManifest, files: dict[str, bytes], values: dict[str, bytes] | None = None, codec: Codec = "npy"
-) -> str:
-    """Write a run whose program has files and values; return its id."""
-    experiment = write_experiment()
+    master: Master,
+    bundle: BundleManifest,
+    files: dict[str, bytes],
+    values: dict[str, bytes] | None = None,
+    codec: Codec = "npy",
+) -> int:
+    """Put an experiment whose program has files and values; return its number."""
     sent = {name: (hashlib.sha256(content).hexdigest(), content) for name, content in (values or {}).items()}
     entries = {path: (hashlib.sha256(content).hexdigest(), content) for path, content in files.items()}
     whole = bundle.model_copy(
@@ -227,14 +229,17 @@ def keep(
         }
     )
     blobs = dict([*entries.values(), *sent.values()])
-    keep_bundle(LocalStore.find(str(experiment.id)).folder, whole, blobs)
-    return str(experiment.id)
+    return put_experiment(master, bundle=whole, contents=blobs)
 
 
-def test_a_changed_module_of_the_same_cells_is_a_change_of_the_program() -> None:
+def test_a_changed_module_of_the_same_cells_is_a_change_of_the_program(named_master: Master) -> None:
     cells = program("import utils", "fit()")
-    first = keep(cells, {"utils.py": b"rate = 1\n", "data.bin": b"\0\1", "same.py": b"pass\n"})
-    second = keep(cells, {"utils.py": b"rate = 2\n", "data.bin": b"\0\2\3", "same.py": b"pass\n", "new.md": b"# new\n"})
+    first = keep(named_master, cells, {"utils.py": b"rate = 1\n", "data.bin": b"\0\1", "same.py": b"pass\n"})
+    second = keep(
+        named_master,
+        cells,
+        {"utils.py": b"rate = 2\n", "data.bin": b"\0\2\3", "same.py": b"pass\n", "new.md": b"# new\n"},
+    )
     found = det.compare([first, second])
     lines = found.cells[second].splitlines()
     assert lines[:2] == [f"--- experiment {first}: utils.py", f"+++ experiment {second}: utils.py"]
@@ -247,7 +252,7 @@ def test_a_changed_module_of_the_same_cells_is_a_change_of_the_program() -> None
     assert "+rate = 2" in found._repr_html_()
 
 
-def test_only_a_program_that_is_all_the_same_is_said_to_be_the_same() -> None:
+def test_only_a_program_that_is_all_the_same_is_said_to_be_the_same(named_master: Master) -> None:
     cells = program("fit()")
     called = cells.model_copy(
         update={
@@ -256,8 +261,11 @@ def test_only_a_program_that_is_all_the_same_is_said_to_be_the_same() -> None:
             )
         }
     )
-    first, same = (keep(cells, {"a.py": b"1"}, {"x": b"x"}) for _ in range(2))
-    values, again = keep(cells, {"a.py": b"1"}, {"x": b"y"}), keep(called, {"a.py": b"1"}, {"x": b"x"})
+    first, same = (keep(named_master, cells, {"a.py": b"1"}, {"x": b"x"}) for _ in range(2))
+    values, again = (
+        keep(named_master, cells, {"a.py": b"1"}, {"x": b"y"}),
+        keep(named_master, called, {"a.py": b"1"}, {"x": b"x"}),
+    )
     found = det.compare([first, same, values, again])
     assert found.cells[same] == ""
     assert f"The program of {same} is that of {first}." in repr(found)
@@ -267,25 +275,27 @@ def test_only_a_program_that_is_all_the_same_is_said_to_be_the_same() -> None:
     )
     assert line.startswith("sent value x: changed (npy, 1 bytes, ")
     assert "time 2" in found.cells[again]
-    pickled = [keep(cells, {}, {"names": content}, "objects") for content in (b"{a, b}", b"{b, a}")]
+    pickled = [keep(named_master, cells, {}, {"names": content}, "objects") for content in (b"{a, b}", b"{b, a}")]
     assert "sent value names: changed, in its pickled bytes (" in det.compare(pickled).cells[pickled[1]]
 
 
-def test_files_of_another_kind_of_program_are_not_said_to_be_removed() -> None:
+def test_files_of_another_kind_of_program_are_not_said_to_be_removed(named_master: Master) -> None:
     script = program().model_copy(
         update={"program": Program(kind="script", framework="keras", command=("train.py", "--lr", "1"))}
     )
     files = {"train.py": b"fit()\n", "big.txt": b"a" * 300_000}
-    first = keep(script, files)
-    second = keep(program("create('train:Model')"), {**files, "big.txt": b"b" * 300_000})
+    first = keep(named_master, script, files)
+    second = keep(named_master, program("create('train:Model')"), {**files, "big.txt": b"b" * 300_000})
     diff = det.compare([first, second]).cells[second]
     assert "-train.py --lr 1" in diff
     assert "-fit()" not in diff
     assert "big.txt: changed, larger than 256 KiB (300,000 bytes, " in diff
 
 
-def test_the_command_line_prints_files_of_the_program() -> None:
-    experiment = keep(program("import utils"), {"utils.py": b"rate = 1\n", "data.bin": b"\0\1"}, {"x": b"xy"})
+def test_the_command_line_prints_files_of_the_program(named_master: Master) -> None:
+    experiment = keep(
+        named_master, program("import utils"), {"utils.py": b"rate = 1\n", "data.bin": b"\0\1"}, {"x": b"xy"}
+    )
     text = run("code", experiment).output
     assert "import utils\n\n# %% utils.py\nrate = 1\n\n# %% data.bin\n(2 bytes; " in text
     assert "x  npy, 2 bytes" in text
@@ -296,23 +306,24 @@ def test_the_command_line_prints_files_of_the_program() -> None:
     assert "has no file 'model.py'; it has: utils.py, data.bin." in str(
         run("code", experiment, "--file", "model.py").exception
     )
-    many = keep(program("fit()"), {f"part{number}.py": b"pass\n" for number in range(40)})
+    many = keep(named_master, program("fit()"), {f"part{number}.py": b"pass\n" for number in range(40)})
     text = run("code", many).output
     assert f"# %% 40 files; det experiment code {many} --file PATH prints one" in text
     assert "part7.py  5 bytes" in text
     assert "\npass" not in text
 
 
-def test_numbers_that_differ_look_different() -> None:
-    ids: list[str] = []
+def test_numbers_that_differ_look_different(named_master: Master) -> None:
+    ids: list[int] = []
     for seed, rate in ((1766020980, 0.12345678), (1766020981, 0.12345679)):
-        experiment = write_experiment()
-        store = LocalStore.find(str(experiment.id))
-        config = {"reproducibility": {"experiment_seed": seed}, "rate": rate, "hyperparameters": {"lr": rate}}
+        config: dict[str, Any] = {
+            "reproducibility": {"experiment_seed": seed},
+            "rate": rate,
+            "hyperparameters": {"lr": rate},
+        }
         if ids:
             config["hyperparameters"] = {"lr": {"type": "double", "minval": 0.0, "maxval": 1.0}}
-        store.write_experiment(store.experiment().model_copy(update={"config": config}))
-        ids.append(str(experiment.id))
+        ids.append(put_experiment(named_master, config=config))
     found = det.compare(ids)
     rows = {line.split()[0]: line.split()[1:] for line in repr(found).splitlines() if line.strip()}
     assert rows["reproducibility.experiment_seed"] == ["1766020980", "1766020981"]

@@ -65,20 +65,17 @@ import sys
 sys.path.insert(0, {str(TESTS)!r})
 import det_native as det
 from det_native.client import waiting
-from det_native.local.store import LocalStore
 from det_native.schema.states import ExperimentState
-from local_experiments import write_experiment
+from made_experiments import make_experiment
 
 def interrupt(*_):
     raise KeyboardInterrupt
 
 det.experimental.LOCAL
 waiting._follow = interrupt
-experiment = write_experiment()
-store = LocalStore.find(experiment.id)
-store.write_experiment(store.experiment().model_copy(update={{"state": ExperimentState.ACTIVE}}))
-with store.lock:
-    experiment.history
+experiment = make_experiment()
+experiment.source.write(state=ExperimentState.ACTIVE)
+experiment.history
 """
 
 

@@ -82,8 +82,10 @@ def test_a_number_of_a_config_option_is_that_number(tmp_path: Path, text: str, v
 @pytest.mark.long
 def test_the_trial_is_given_the_number_of_a_config_option(tmp_path: Path) -> None:
     (tmp_path / "model_def.py").write_text(TRIAL)
-    printed = created(tmp_path, "--local", "--config", "hyperparameters.learning_rate=1e-3", code=0)
+    option = "hyperparameters.learning_rate=1e-3"
+    printed = created(tmp_path, "--local", "--test", "--config", option, code=0)
     assert "learning_rate is 0.001\n" in printed
+    assert "The quick check passed." in printed
 
 
 def test_a_module_that_a_framework_has_no_more_is_named(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import psutil
 import pytest
 from jupyter_parts import PATIENCE, Jupyter, MasterProcess
-from local_experiments import write_experiment
 
 from det_native.schema import routes
 from det_native.schema.home import Home, read_runtime
@@ -44,28 +43,12 @@ async def test_an_experiment_and_a_trial_are_told_as_the_kernel_would(jupyter: J
     assert form["data"]["text/plain"].startswith(f"Trial {trial.number} of experiment {number}: ")
 
 
-async def test_a_local_run_and_its_trial_are_told_without_a_master(jupyter: Jupyter) -> None:
-    experiment = write_experiment(name="trained here", trials=2)
-    headers = {"Authorization": "token wrong"}
-    assert (await jupyter.client.get("saved/local/1", headers=headers)).status_code == 403
-    detail = experiment.detail()
-    form = (await jupyter.get("saved/local/1")).json()
-    assert (form["created"], form["state"]) == (detail.created, "COMPLETED")
-    assert form["data"]["text/plain"].startswith("Experiment local-1: trained here: completed, 2 trials")
-    assert "image/png" in form["data"]
-    trial = experiment.trials[1]
-    form = (await jupyter.get(f"saved/local/1/{trial.id}")).json()
-    assert (form["created"], form["state"]) == (trial.detail().created, "COMPLETED")
-    assert form["data"]["text/plain"].startswith("Trial 2 of experiment local-1")
+async def test_without_a_master_it_is_said_and_none_is_started(jupyter: Jupyter) -> None:
     away = await jupyter.get("saved/experiments/1")
     assert away.status_code == 503
     assert "master" in away.json()["error"]
-    missing = await jupyter.get("saved/local/1/3")
-    assert missing.status_code == 503
-    assert "local-1 has no trial 3" in missing.json()["error"]
-    for path in ("local-1", "1/1/1", "1.5", "1/x", "-1"):
-        assert (await jupyter.get(f"saved/local/{path}")).status_code == 404, path
-    assert read_runtime(Home.default()) is None, "no master was started"
+    assert (await jupyter.get("saved/local/1")).status_code == 404, "of a view of a version before"
+    assert read_runtime(Home.default()) is None
 
 
 async def test_what_the_master_does_not_know_is_said(jupyter: Jupyter, master: MasterProcess) -> None:

@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 import det_native as det
 from det_native.keras import SequenceAdapter, TFKerasTrial, TFKerasTrialContext
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("recorded")]
 
 DIGITS = load_digits()
 X_TRAIN, X_VAL, Y_TRAIN, Y_VAL = train_test_split(

@@ -14,7 +14,7 @@ import tensorflow as tf
 import det_native as det
 from det_native.errors import TrialDefinitionError
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("recorded")]
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(50, 6)).astype("float32")

@@ -14,7 +14,7 @@ from det_native.errors import ArgumentError, CheckpointError
 from det_native.home.result import load_state
 from det_native.keras.native import FitCall
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("recorded")]
 
 keras = tf.keras
 X = np.random.default_rng(1).normal(size=(40, 6)).astype("float32")

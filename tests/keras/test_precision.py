@@ -12,7 +12,7 @@ import tensorflow as tf
 import det_native as det
 from det_native.keras import TFKerasTrial
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("recorded")]
 
 X = np.random.default_rng(1).normal(size=(24, 6)).astype("float32")
 Y = (X[:, 0] > 0).astype("float32")

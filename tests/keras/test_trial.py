@@ -21,7 +21,7 @@ from det_native.errors import (
 )
 from det_native.keras import SequenceAdapter, TFKerasTrial, TFKerasTrialContext
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("recorded")]
 
 RECORDS = 40
 CONFIG: dict[str, Any] = {

@@ -13,10 +13,10 @@ import httpx
 from master_parts import Master, Worker, configuration, manifest
 
 from det_native import PROTOCOL
-from det_native.master.store import runs
 from det_native.schema.job import TrialJob
 from det_native.schema.kernel_runs import REQUEST_NAME, KernelProcess, KernelRun
 from det_native.schema.processes import pid_namespace, start_mark
+from det_native.schema.run_ids import new_id
 
 STARTED = "2026-01-02T03:04:05.000Z"
 
@@ -39,7 +39,7 @@ def process_facts(pid: int, **changes: Any) -> KernelProcess:
 
 def kernel_run(home: Path, process: KernelProcess, config: dict[str, Any] | None = None, **fields: Any) -> KernelRun:
     """Return a run of 400 batches in a process, and make its folder."""
-    run_id = fields.pop("run_id", None) or runs.new_id()
+    run_id = fields.pop("run_id", None) or new_id()
     folder = home / "runs" / run_id
     (folder / "spool").mkdir(parents=True, mode=0o700)
     asked = {
@@ -76,6 +76,7 @@ class KernelWorker(Worker):
         self.experiment_id, self.trial_id = answer.json()["experiment_id"], answer.json()["trial_id"]
         job = TrialJob(
             protocol=PROTOCOL,
+            master_url="",
             directory=asked.directory,
             blobs="",
             bundle=manifest(),

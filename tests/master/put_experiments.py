@@ -9,7 +9,7 @@ from typing import Any
 from master_parts import Master
 
 from det_native.master.service import OWNER
-from det_native.master.store import bundles, experiments, reports, runs, trials
+from det_native.master.store import bundles, experiments, logs, reports, runs, summaries, trials
 from det_native.master.store.encoding import now
 from det_native.schema import rest
 from det_native.schema.manifests import BundleManifest
@@ -29,6 +29,7 @@ def put_experiment(
     contents: Mapping[str, bytes] | None = None,
     last_row: Mapping[str, Any] | None = None,
     written: Sequence[Mapping[str, Any]] = (),
+    printed: str = "",
     **more: Any,
 ) -> int:
     """Put an experiment with so many trials, each better than the one before it; return its number.
@@ -49,6 +50,8 @@ def put_experiment(
         What the validation reports beside the metric.
     written : sequence of mapping
         Files that each trial has written.
+    printed : str
+        What each trial has printed; ``{trial}`` stands for its place.
     **more
         Further fields of ``NewExperiment``.
     """
@@ -84,7 +87,9 @@ def put_experiment(
                 files = [WrittenFile.model_validate(file) for file in written]
                 told.append(rest.ArtifactsReport(seq=4, files=files))
             reports.accept(transaction, run_id, rest.ReportBatch(reports=told))
+            logs.add_output(transaction, trial, run_id, printed.format(trial=place), [0])
             runs.end(transaction, run_id)
+            summaries.refresh(transaction, trial, [MetricKind.TRAINING])
             trials.set_state(transaction, trial, TrialState.COMPLETED)
         experiments.set_state(transaction, number, ExperimentState.COMPLETED)
     return number

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from IPython.lib.pretty import pretty
-from local_experiments import write_experiment
 from master_parts import Master, Worker, manifest
 from postgres_server import PostgresServer
 from sqlalchemy import insert, select, text, update
@@ -205,7 +204,6 @@ IN_SQL = [
     "test:no",
     "id in (3, 4, 900)",
     "id > 50",
-    "id = local-3",
     "forked_from:1",
     "forked_from != 1",
     "trials = 2",
@@ -473,9 +471,7 @@ def test_what_is_wrong_with_a_question_is_one_sentence(master: Master) -> None:
 
 
 @pytest.mark.long
-def test_python_finds_experiments_of_the_master_and_runs_of_this_machine_together(
-    master: Master, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_python_finds_experiments_of_the_master(master: Master, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DET_TOKEN", master.token)
     monkeypatch.setattr(http_source, "_EXPERIMENTS", 2)  # several pages
     url = str(master.client.base_url)
@@ -487,14 +483,13 @@ def test_python_finds_experiments_of_the_master_and_runs_of_this_machine_togethe
     worker.train(1, 10)
     worker.validate(10, loss=0.25)
     worker.exit(batch=10)
-    write_experiment(name="local", metric="loss")
 
-    def ids(**how: Any) -> list[int | str]:
+    def ids(**how: Any) -> list[int]:
         return [experiment.id for experiment in det.experiments(master_url=url, **how)]
 
-    assert ids() == ["local-1", 4, 3, 2, 1]
-    assert pretty(det.experiments(3, url)).splitlines()[-1] == "3 of 5; det.experiments(limit=None) has all."
-    assert ids(query="loss < 2", order_by="metric:loss") == [job.experiment_id, "local-1"]
+    assert ids() == [4, 3, 2, 1]
+    assert pretty(det.experiments(3, url)).splitlines()[-1] == "3 of 4; det.experiments(limit=None) has all."
+    assert ids(query="loss < 2", order_by="metric:loss") == [job.experiment_id]
     assert ids(query="name:number", order_by="name", limit=None) == [1, 2, 3, 4]
     assert ids(order_by="name desc", limit=2) == [4, 3]
     with pytest.warns(UserWarning, match="None of these experiments has a value for hp:nothing"):
@@ -503,12 +498,10 @@ def test_python_finds_experiments_of_the_master_and_runs_of_this_machine_togethe
         det.experiments(master_url=url, query="loss < x")
     with pytest.raises(NotFoundError, match="There is no experiment 99"):
         det.compare([1, 99], url)
-    compared = det.compare([job.experiment_id, "local-1"], url)
+    compared = det.compare([job.experiment_id, 2], url)
     assert compared.metrics.set_index(["experiment", "metric", "kind"])["best"].to_dict() == {
         (job.experiment_id, "loss", "validation"): 0.25,
         (job.experiment_id, "loss", "training"): 0.1,
-        ("local-1", "loss", "validation"): 1.0,
-        ("local-1", "loss", "training"): 0.5,
     }
     frame = det.to_dataframe("name:number", master_url=url)
     assert frame.set_index("id")["metric.loss"].dropna().to_dict() == {job.experiment_id: 0.25}

@@ -25,7 +25,7 @@ TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=
 NUMBERS = st.floats(allow_nan=False).map(repr)
 VALUES = {
     "number": NUMBERS,
-    "id": st.integers(1, 10**6).map(str) | st.integers(1, 99).map(lambda number: f"local-{number}"),
+    "id": st.integers(1, 10**6).map(str),
     "state": st.sampled_from([state.value for state in ExperimentState]),
     "yes or no": st.sampled_from(["yes", "no", "true", "FALSE"]),
     "time": st.dates().map(str) | st.datetimes().map(lambda time: time.isoformat()) | st.sampled_from(["7d", "1h30m"]),
@@ -171,7 +171,7 @@ def facts(hyperparameters: dict[str, Any] | None = None, **changes: Any) -> Fact
     metrics = [
         MetricSummary(kind=kind, name=name, last_batch=9, last=0.5, minimum=0.25, maximum=0.75) for kind, name in values
     ]
-    return Facts(rest.Experiment.model_validate(known | changes), 7, "user", hyperparameters or {}, metrics)
+    return Facts(rest.Experiment.model_validate(known | changes), "user", hyperparameters or {}, metrics)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,219 @@
+"""Trainings in processes of the user's, and what a master has of them, whatever is killed meanwhile."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from recording import end_master, recording_master  # noqa: E402 (after the check for torch)
+from trained_here import BATCHES, WAITS_AT, losses_of, newest, training, until  # noqa: E402
+
+import det_native as det  # noqa: E402
+from det_native.client.starting import ensure_master  # noqa: E402
+from det_native.errors import RequestError  # noqa: E402
+from det_native.kernel_runs.recording import NotRecordedError  # noqa: E402
+from det_native.schema.home import Home  # noqa: E402
+from det_native.schema.kernel_runs import REQUEST_NAME  # noqa: E402
+from det_native.schema.states import ExperimentState  # noqa: E402
+
+pytestmark = pytest.mark.slow
+
+STEPS = 6
+
+
+@pytest.fixture(scope="module", autouse=True)
+def torch_is_warm() -> None:
+    """Import what the first optimizer imports: it makes a cache folder and a variable for the whole process."""
+    importlib.import_module("torch._dynamo")
+
+
+@pytest.fixture
+def own_master(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
+    """A master that the test may kill; those that follow it end with the test."""
+    monkeypatch.setenv("DET_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("DET_SLOTS", "cpu:1")
+    with recording_master(Home(tmp_path / "home")) as home:
+        yield home
+
+
+def train(after: Callable[[int], None] = lambda step: None, **arguments: Any) -> tuple[list[float], Any]:
+    """Train here; return the losses that the loop saw, and the weights."""
+    torch.manual_seed(3)
+    x = torch.linspace(-1, 1, 4 * STEPS).reshape(-1, 1)
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, 2 * x), batch_size=4)
+    context = det.experimental.pytorch.init(local=True, **arguments)
+    model = context.wrap_model(torch.nn.Linear(1, 1))
+    optimizer = context.wrap_optimizer(torch.optim.SGD(model.parameters(), lr=0.1))
+    seen = []
+    for step, (inputs, targets) in enumerate(context.train(loader), 1):
+        loss = torch.nn.functional.mse_loss(model(inputs), targets)
+        context.backward(loss)
+        context.step_optimizer(optimizer)
+        context.report(loss=loss)
+        seen.append(loss.item())
+        after(step)
+    return seen, model.weight.item()
+
+
+def test_a_master_has_what_the_loop_saw_and_what_it_printed_and_logged(
+    recorded: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def after(step: int) -> None:
+        print("at step", step)
+        det.log_text("words", f"step {step}")
+
+    monkeypatch.chdir(tmp_path)
+    seen, _ = train(after)
+    experiment = det.last_experiment()
+    assert experiment.state is ExperimentState.COMPLETED
+    assert losses_of(experiment) == seen
+    assert [line.text for line in experiment.logs()] == [f"at step {step}" for step in range(1, STEPS + 1)]
+    assert [medium.load() for medium in experiment.media] == [f"step {step}" for step in range(1, STEPS + 1)]
+    assert det.experiment(experiment.id).top_checkpoint().batch == STEPS
+
+
+def test_ctrl_c_ends_it_after_the_batch_with_a_checkpoint(recorded: Home) -> None:
+    seen, _ = train(lambda step: signal.raise_signal(signal.SIGINT) if step == 3 else None)
+    experiment = det.last_experiment()
+    assert (len(seen), experiment.state) == (3, ExperimentState.CANCELED)
+    assert [checkpoint.batch for checkpoint in experiment.checkpoints] == [3]
+    assert "interrupted (by Ctrl-C" in str(experiment.trials[0].detail().error)
+
+
+def test_a_stop_reaches_it_with_its_next_report(recorded: Home) -> None:
+    stopped = []
+
+    def after(step: int) -> None:
+        if step == 2:
+            experiment = det.last_experiment()
+            det.experiment(experiment.id).stop()
+            stopped.append(experiment)
+            until(lambda: experiment.source._recording.numbers is not None)
+
+    x = torch.ones(4, 1)
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, x), batch_size=1)
+    context = det.experimental.pytorch.init({"searcher": {"max_length": {"epochs": 10**6}}}, local=True)
+    model = context.wrap_model(torch.nn.Linear(1, 1))
+    context.wrap_optimizer(torch.optim.SGD(model.parameters(), lr=0.1))
+    steps = 0
+    for _ in context.train(loader):
+        context.report(loss=0.5)
+        steps += 1
+        after(steps)
+    assert steps < 4 * 10**6
+    assert stopped[0].state is ExperimentState.CANCELED
+    with pytest.raises(RequestError, match="paused"):
+        stopped[0].pause()
+
+
+def test_a_process_that_is_killed_leaves_its_rows(recorded: Home, tmp_path: Path) -> None:
+    with training(tmp_path / "work") as running:
+        until(lambda: bool(newest()) and len(losses_of(newest()[0])) == WAITS_AT)
+        [experiment] = newest()
+        assert experiment.state is ExperimentState.ACTIVE
+        running.kill()
+        until(lambda: experiment.state is not ExperimentState.ACTIVE)
+        assert experiment.state is ExperimentState.CANCELED
+        assert losses_of(experiment) == running.seen
+
+
+def test_two_processes_at_once_are_two_experiments(recorded: Home, tmp_path: Path) -> None:
+    with training(tmp_path / "one") as one, training(tmp_path / "other") as other:
+        assert (one.go_on(), other.go_on()) == (0, 0)
+        until(lambda: [each.state for each in newest(2)] == [ExperimentState.COMPLETED] * 2)
+        found = sorted(map(losses_of, newest(2)))
+        assert found == sorted([one.seen, other.seen])
+        assert {len(losses) for losses in found} == {BATCHES}
+
+
+def test_a_master_that_is_killed_meanwhile_loses_nothing(own_master: Home, tmp_path: Path) -> None:
+    with training(tmp_path / "work") as running:
+        until(lambda: bool(newest()) and len(losses_of(newest()[0])) == WAITS_AT)
+        end_master(own_master, signal.SIGKILL)
+        assert running.go_on() == 0
+        ensure_master(own_master)
+        [experiment] = newest()
+        until(lambda: experiment.state is ExperimentState.COMPLETED)
+        assert losses_of(experiment) == running.seen
+        assert len(running.seen) == BATCHES
+
+
+def test_where_the_home_cannot_be_written_the_next_master_takes_it_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    temporary = tmp_path / "home/temporary"
+    temporary.mkdir(parents=True)
+    with training(tmp_path / "work", DET_HOME=str(tmp_path / "file/home"), TMPDIR=str(temporary)) as running:
+        assert running.go_on() == 0
+        seen = running.seen
+    monkeypatch.setenv("DET_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("TMPDIR", str(temporary))
+    monkeypatch.setenv("DET_SLOTS", "cpu:1")
+    home = Home(tmp_path / "home")
+    try:
+        ensure_master(home)
+        until(lambda: bool(newest()) and newest()[0].state is ExperimentState.COMPLETED)
+        [experiment] = newest()
+        assert losses_of(experiment) == seen
+        assert len(seen) == BATCHES
+        assert experiment.top_checkpoint().download(tmp_path / "checkpoint").is_dir()
+    finally:
+        end_master(home)
+
+
+def test_a_named_master_has_the_run_and_what_it_logs_and_this_machine_nothing(
+    recording_home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("DET_RECORD")
+    monkeypatch.setenv("DET_MASTER", f"unix:{recording_home.path}/master.sock")
+    monkeypatch.setenv("DET_TOKEN", recording_home.token.read_text().strip())
+    seen, _ = train(lambda step: det.log_text("words", "some"))
+    experiment = det.last_experiment()
+    assert losses_of(experiment) == seen
+    assert {medium.load() for medium in experiment.media} == {"some"}
+    assert not list(Home.default().path.rglob(REQUEST_NAME))
+    assert Path(experiment.config["checkpoint_storage"]["url"]).is_relative_to(Home.default().path)
+    assert not Home.default().runtime.exists()
+
+
+def test_without_a_record_it_trains_the_same_and_a_question_raises_a_sentence(
+    recording_home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unrecorded = train()
+    experiment = det.last_experiment()
+    assert not (Home.default().path / "runs").exists()
+    for question in (experiment.metrics, lambda: experiment.id):
+        with pytest.raises(NotRecordedError, match="DET_RECORD is off"):
+            question()
+    assert json.dumps(repr(experiment))
+    monkeypatch.setenv("DET_HOME", str(recording_home.path))
+    monkeypatch.setenv("DET_RECORD", "on")
+    assert train() == unrecorded
+    assert det.last_experiment().state is ExperimentState.COMPLETED
+
+
+def test_a_fork_that_comes_back_into_the_training_reports_nothing(
+    recorded: Home, capfd: pytest.CaptureFixture[str]
+) -> None:
+    children = []
+
+    def after(step: int) -> None:
+        if step == 2:
+            child = os.fork()
+            children.extend([child] if child else [])
+
+    seen, _ = train(after)
+    assert os.waitpid(children[0], 0)[1] == 0
+    assert losses_of(det.last_experiment()) == seen
+    assert "came back into the training" in capfd.readouterr().err
