@@ -20,7 +20,7 @@ from tornado import web
 from det_jupyter.copies import write_copy
 from det_jupyter.handlers import DetHandler
 from det_jupyter.statuses import UnavailableError
-from det_native.client.connect import named_master
+from det_native.client.addresses import named_master
 from det_native.errors import ArgumentError, DetError, NotFoundError, Problem, ProblemsError, StorageError
 from det_native.notebook_runs.folders import find_run, list_runs, with_others
 from det_native.notebook_runs.keeping import executed_name
