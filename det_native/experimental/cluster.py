@@ -21,7 +21,8 @@ from det_native.capture.log import current_log, running_execution
 from det_native.capture.model import Bundle, Capture
 from det_native.capture.stored import Stored
 from det_native.client import rendering
-from det_native.client.connect import connect, locate, named_master
+from det_native.client.addresses import named_master
+from det_native.client.connect import connect, locate
 from det_native.client.datasets import stored_sizes
 from det_native.client.handles import Experiment
 from det_native.client.http_source import HttpSource
