@@ -65,6 +65,7 @@ def is_stopped_with_its_kernel(screen: Screen, keep: Keep) -> None:
     keep(screen, "kernel-stopped")
     screen.page.get_by_role("tab", name="here.ipynb").click()
     view = screen.page.locator(".jp-Notebook .det-view")
+    view.evaluate("view => view.scrollIntoView()")  # what was printed before the master was there stands above it
     expect(view.locator(".det-badge")).to_have_text("Stopped")
     expect(view).not_to_contain_text("The kernel that showed this has ended.")
     keep(screen, "kernel-stopped-view")
