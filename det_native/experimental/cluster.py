@@ -21,7 +21,8 @@ from det_native.capture.log import current_log, running_execution
 from det_native.capture.model import Bundle, Capture
 from det_native.capture.stored import Stored
 from det_native.client import rendering
-from det_native.client.connect import connect, locate, named_master
+from det_native.client.addresses import named_master
+from det_native.client.connect import connect, locate
 from det_native.client.datasets import stored_sizes
 from det_native.client.handles import Experiment
 from det_native.client.http_source import HttpSource
@@ -35,6 +36,7 @@ from det_native.display.environment import in_notebook
 from det_native.display.report import ShownReport, counted, show_report
 from det_native.display.text import title_of
 from det_native.errors import BundleCheckError, DetError, MasterUnreachableError, NotFoundError, Problem
+from det_native.experimental.choice import choice
 from det_native.experimental.origin import Origin
 from det_native.experimental.proof import NotedInputs, proof_of
 from det_native.experimental.settings import Settings, complete_for_fit
@@ -47,6 +49,7 @@ from det_native.schema.config import ExperimentConfig
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import CallKind, Framework
 from det_native.schema.sampling import sample_hyperparameters
+from det_native.trial import Trial
 
 CHECK_SECONDS = 600.0
 
@@ -70,6 +73,26 @@ def submit_fit(call: Any, settings: Settings, origin: Origin) -> Experiment:
     folder = Path(settings.context_dir).expanduser() if settings.context_dir else notebook_folder()
     noted = proof_of(call, replace(environment, config=config.model_dump(mode="json")), origin.early, folder=folder)
     return submit(call.kind, call, config, call.framework, settings, origin, noted)
+
+
+def train_by_master(
+    kind: CallKind,
+    trial_class: type[Trial] | None,
+    config: ExperimentConfig,
+    framework: Framework,
+    settings: Settings,
+    origin: Origin,
+) -> Experiment:
+    """Submit what makes its own model, see :func:`submit`, and wait for its end if it was to be local."""
+    experiment: Experiment = choice().note(
+        submit(kind, trial_class, config, framework, settings, origin), master_name(settings)
+    )
+    if settings.place.by_master:
+        from det_native.home.waiting import wait_for_result
+
+        __tracebackhide__ = True
+        wait_for_result(experiment, settings.show)
+    return experiment
 
 
 def submit(

@@ -27,9 +27,8 @@ from det_native.experimental.settings import (
 )
 from det_native.experimental.trials import find_trial_class, framework_of
 from det_native.runtime import active_host
-from det_native.schema.config import ExperimentConfig
 from det_native.schema.loading import ConfigurationWarning, load_config
-from det_native.schema.manifests import CallKind, Framework
+from det_native.schema.manifests import Framework
 from det_native.schema.searcher import OptunaSearcher
 from det_native.trial import Trial
 
@@ -131,29 +130,9 @@ def _train(trial_class: type[Trial], name: str, framework: Framework, settings: 
         except OwnProcessNeededError as need:
             settings = by_master(settings, str(need))
         return _train(trial_class, name, framework, settings, origin)
-    return submit_class("create", trial_class, loaded, framework, settings, origin)
+    from det_native.experimental.cluster import train_by_master
 
-
-def submit_class(
-    kind: CallKind,
-    trial_class: type[Trial] | None,
-    config: ExperimentConfig,
-    framework: Framework,
-    settings: Settings,
-    origin: Origin,
-) -> Experiment:
-    """Submit what makes its own model and return its experiment: at once, or after its end where it was to be local."""
-    from det_native.experimental.cluster import master_name, submit
-
-    experiment: Experiment = choice().note(
-        submit(kind, trial_class, config, framework, settings, origin), master_name(settings)
-    )
-    if settings.place.by_master:
-        from det_native.home.waiting import wait_for_result
-
-        __tracebackhide__ = True
-        wait_for_result(experiment, settings.show)
-    return experiment
+    return train_by_master("create", trial_class, loaded, framework, settings, origin)
 
 
 def entrypoint_of(settings: Settings, *, remedy: str = BY_COMMAND) -> str:

@@ -131,9 +131,9 @@ def train_script(words: list[str], settings: Settings) -> Experiment:
     check_supported(loaded, settings, framework)
     if settings.place.notice:
         print(settings.place.notice)
-    from det_native.experimental.creation import submit_class
+    from det_native.experimental.cluster import train_by_master
 
-    return submit_class("train_and_evaluate", None, loaded, framework, settings, ScriptOrigin(None))
+    return train_by_master("train_and_evaluate", None, loaded, framework, settings, ScriptOrigin(None))
 
 
 def asks_for_roles(config: ConfigInput) -> bool:

@@ -20,7 +20,7 @@ from typing import TypeVar
 from sqlalchemy.exc import OperationalError
 
 from det_native._version import PROTOCOL, __version__
-from det_native.errors import MasterError, RequestError
+from det_native.errors import FencedError, MasterError, RequestError
 from det_native.master.blobs_missing import MissingBlobsError
 from det_native.master.events.broker import Broker
 from det_native.master.flow import collection, life
@@ -30,22 +30,23 @@ from det_native.master.flow.checks import Checks
 from det_native.master.flow.cleaning import Cleaner
 from det_native.master.flow.collector import Collector
 from det_native.master.flow.context import Context, tell_experiment, tell_trial
-from det_native.master.flow.creation import Forked, Idempotency, create
+from det_native.master.flow.creation import Forked, Idempotency, check_protocol, create
 from det_native.master.flow.deletion import Deletions
 from det_native.master.flow.experiments import Experiments
 from det_native.master.flow.jobs import usable_here, worker_kind
-from det_native.master.flow.kernel_runs import record
+from det_native.master.flow.kernel_runs import record, revive
 from det_native.master.flow.known import KnownBundles
 from det_native.master.flow.left_files import LeftFiles
 from det_native.master.flow.messages import Messages, text_of
 from det_native.master.flow.notebook_runs import KeptNotebooks, NotebookRuns
+from det_native.master.flow.old_local_runs import take_over
 from det_native.master.flow.places import Places
 from det_native.master.flow.runs import Runs
 from det_native.master.flow.schedules import Schedules
 from det_native.master.flow.scheduling import Scheduling
 from det_native.master.flow.slots import Slots
 from det_native.master.flow.stores import absent, learn_blobs, open_blobs, open_data
-from det_native.master.flow.take_in import TakeIn, bring_home
+from det_native.master.flow.take_in import TakeIn, bring_home, show_events
 from det_native.master.flow.thread import DecisionThread, Waiter
 from det_native.master.flow.unneeded_blobs import BlobGuard
 from det_native.master.hourly_backups import HourlyBackups
@@ -236,6 +237,7 @@ class Service:
         self.collector.submit(data_flow.drop_left, self.database, self.data)
         self.collector.submit(self.deletions.finish_all)
         self.collector.submit(self._summarise_earlier)
+        self.collector.submit(take_over, self._context, OWNER)
         if self._backups is not None:
             self._backups.start()
         self.space.start()
@@ -406,13 +408,17 @@ class Service:
             If blobs of it are not here.
         """
         with self.deletions.storing:
-            missing = absent(self.blobs, sorted(manifest.hashes()))
-            if missing:
-                raise MissingBlobsError(missing)
-            with self.database.write() as transaction:
-                checked = bundles.add(transaction, manifest)
+            checked = self._keep(manifest)
         self._thread.post(lambda: self._launcher.warm(worker_kind(manifest)))
         return rest.BundleCreated(id=manifest.id, checked=checked)
+
+    def _keep(self, manifest: BundleManifest) -> bool:
+        """Keep a bundle's manifest, while nothing is deleted; return whether it has passed the check."""
+        missing = absent(self.blobs, sorted(manifest.hashes()))
+        if missing:
+            raise MissingBlobsError(missing)
+        with self.database.write() as transaction:
+            return bundles.add(transaction, manifest)
 
     def bundle_created(self, bundle_id: str) -> rest.BundleCreated:
         """Return whether a bundle is here, with its blobs, and has passed the check; a worker warms up for it."""
@@ -467,12 +473,16 @@ class Service:
 
     def record_kernel_run(self, owner: str, asked: KernelRun) -> KernelRunRecorded:
         """Record a run that has begun in a process of the user's; see :func:`flow.kernel_runs.record`."""
+        check_protocol(asked.protocol)
         with self.deletions.storing:
-            if asked.bundle_id is not None:
+            if asked.bundle is not None:  # no worker is to warm up for it
+                self._keep(asked.bundle)
+                asked = asked.model_copy(update={"bundle_id": asked.bundle.id})
+            elif asked.bundle_id is not None:
                 with self.database.read() as connection:
                     self._bundles.kind_of(connection, asked.bundle_id)
             recorded, _ = record(self._context, owner, asked)
-        self._thread.post(partial(self._runs.take_in, asked.run_id))
+        self._thread.post(partial(self._take_in_run, asked.run_id, recorded))
         return recorded
 
     def kill_experiment(self, owner: str, experiment_id: int) -> Future[rest.Experiment]:
@@ -550,10 +560,8 @@ class Service:
         telling = any(not isinstance(report, rest.SystemReport) for report in batch.reports)
         self._runs.watches.heard(run_id, reports=telling, counter=batch.progress)
         if not batch.reports and batch.waiting is None:
-            with self.database.read() as connection:
-                accepted = reports.standing(connection, run_id)
-            return self._answer(accepted)
-        accepted = self._accept(run_id, batch)
+            return self._answer(self._revived(run_id, partial(self._standing, run_id)))
+        accepted = self._revived(run_id, partial(self._accept, run_id, batch))
         with self._touched_lock:
             self._touched.add((run_id, any(isinstance(report, rest.MetricsReport) for report in batch.reports)))
             if any(isinstance(report, rest.CheckpointReport) for report in batch.reports):
@@ -563,6 +571,22 @@ class Service:
         if accepted.decisive:
             self._thread.post(partial(self._runs.said_exit, run_id))
         return self._answer(accepted)
+
+    def _standing(self, run_id: str) -> reports.Accepted:
+        with self.database.read() as connection:
+            return reports.standing(connection, run_id)
+
+    def _revived(self, run_id: str, take: Callable[[], reports.Accepted]) -> reports.Accepted:
+        """Take reports; those of a run that had counted as ended, since nothing was heard of it, have it go on."""
+        try:
+            accepted = take()
+            if not accepted.stop or not revive(self._context, run_id):
+                return accepted
+        except FencedError:
+            if not revive(self._context, run_id):
+                raise
+        self._thread.post(partial(self._runs.take_in, run_id))
+        return take()
 
     def _answer(self, accepted: reports.Accepted) -> rest.ReportsAccepted:
         interval = len(self._runs.active) / REPORTS_PER_SECOND
@@ -705,6 +729,10 @@ class Service:
             self._end_if_broken(experiment_id)
         self._unscheduled = True
 
+    def _take_in_run(self, run_id: str, recorded: KernelRunRecorded) -> None:
+        self._runs.take_in(run_id)
+        show_events(self._context, run_id, recorded)
+
     def _end_taken_in(self, run_id: str, heard: float) -> None:
         """Decide what has become of a run that was over before it was recorded."""
         self._runs.take_in(run_id)
@@ -788,7 +816,9 @@ class Service:
         if expected and ending is not None:  # before its working directory is cleared
             self.files_left.look_at(ending.run_id, ending.trial_id, ending.ranks)
         if run is not None:
-            self.collector.submit(bring_home, self._context, run.run_id)
+            if run.kernel is not None:
+                recorded = KernelRunRecorded(experiment_id=run.experiment_id, trial_id=run.trial_id)
+                self.collector.submit(bring_home, self._context, run.run_id, recorded)
             self.collector.submit(collection.clear_work, self._context, run.run_id, run.experiment_id)
             self.collector.submit(collection.clear_old_runs, self._context)
 

@@ -68,7 +68,7 @@ _NO_EFFECT_ON_ONE_SLOT = {
     "distributed.interface": "a trial on one slot is on one machine",
 }
 _OF_HOROVOD = ("tensor_fusion_threshold", "tensor_fusion_cycle_time", "auto_tune_tensor_fusion")
-_HERE = "a local run trains in this process, one trial after the other, and keeps its checkpoints with itself"
+_HERE = "a local run trains in this process, and holds no slot"
 _ON_THIS_MACHINE = "a local run is on this machine, with the GPUs that it has"
 _NO_EFFECT_HERE = {
     "resources.max_slots": _HERE,
@@ -79,17 +79,8 @@ _NO_EFFECT_HERE = {
     "resources.placement": _ON_THIS_MACHINE,
     "resources.is_single_node": _ON_THIS_MACHINE,
     "resources.allow_cpu": "a local run only warns of a GPU that the framework does not see",
-    "max_restarts": _HERE,
-    "checkpoint_storage.host_path": _HERE,
-    "checkpoint_storage.storage_path": _HERE,
-    "checkpoint_storage.url": _HERE,
-    "checkpoint_storage.bucket": _HERE,
-    "checkpoint_storage.container": _HERE,
-    "checkpoint_storage.hdfs_url": _HERE,
-    "notify": "a local run tells where it runs",
+    "max_restarts": "a local run trains in this process, and cannot begin again",
     "after": "a local run begins at once",
-    "log_retention_days": "of local runs the last ones are kept, with their logs",
-    "retention_policy": "of local runs the last ones are kept, with their logs",
     "environment.environment_variables": "a local run has the environment of this process",
     "distributed.interface": "a local run is on one machine",
     "environment.packages": "a local run has the packages of this process",
@@ -121,7 +112,7 @@ def fields_without_effect(
         for section in sections:
             owner = getattr(owner, section)
         known = type(owner).model_fields.get(name)
-        if known is None or (path == "checkpoint_storage.container_path" and owner.type == "directory" and not local):
+        if known is None or (path == "checkpoint_storage.container_path" and owner.type == "directory"):
             continue
         if known.is_required() or getattr(owner, name) != known.get_default(call_default_factory=True):
             found[path] = reason

@@ -17,7 +17,12 @@ def new_id() -> str:
     """
     global _last_milliseconds
     _last_milliseconds = max(time.time_ns() // 1_000_000, _last_milliseconds + 1)
-    number = _last_milliseconds << 80 | secrets.randbits(80)
+    return written(_last_milliseconds, secrets.randbits(80))
+
+
+def written(milliseconds: int, number: int) -> str:
+    """Return the id of a moment and 80 bits."""
+    number |= milliseconds << 80
     return "".join(ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))
 
 

@@ -66,7 +66,7 @@ class Iris(det.estimator.EstimatorTrial):
     def build_validation_spec(self):
         return tf.estimator.EvalSpec(lambda: self.data().batch(20), steps=None)
 
-    def build_serving_input_receiver_fns(self):
+    def build_serving_input_receiver_fns(self) -> dict[str, det.estimator.ServingInputReceiverFn]:
         given = {"x": tf.compat.v1.placeholder(tf.float32, [None, 4])}
         return {"raw": tf.estimator.export.build_raw_serving_input_receiver_fn(given)}
 """

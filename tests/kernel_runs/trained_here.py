@@ -18,8 +18,8 @@ from recording import PATIENCE
 import det_native as det
 from det_native.client.handles import Experiment
 
-#: Batches that are done when it waits, of how many.
-WAITS_AT, BATCHES = 20, 40
+#: Batches that are done when it waits, of how many; what comes before a checkpoint is reported at once.
+SAVED_AT, WAITS_AT, BATCHES = 10, 15, 40
 
 PROGRAM = f"""
 import json, os, pathlib, sys, time
@@ -30,7 +30,7 @@ folder = pathlib.Path(sys.argv[1])
 context = det.experimental.pytorch.init({{
     "hyperparameters": {{"global_batch_size": 4}},
     "searcher": {{"name": "single", "metric": "loss", "max_length": {{"batches": {BATCHES}}}}},
-    "min_checkpoint_period": {{"batches": 10}},
+    "min_checkpoint_period": {{"batches": {SAVED_AT}}},
 }}, local=True)
 x = torch.arange(80.0).reshape(80, 1) / 80
 loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, 2 * x), batch_size=4)

@@ -50,6 +50,10 @@ def test_a_training_in_a_kernel_is_an_experiment_of_one_trial_that_holds_no_slot
     assert not worker.start().stop
     worker.train(1, 400)
     (Path(asked.directory) / "output.log").write_text("epoch 1\nepoch 2\n")
+    (Path(asked.directory) / "tensorboard").mkdir()
+    (Path(asked.directory) / "tensorboard" / "events").write_text("of batch 1")
+    events = home_of(master) / "tensorboard" / str(worker.experiment_id) / str(worker.trial_id) / "events"
+    master.until("/master", lambda _: events.exists())
     uuid = worker.checkpoint(400)
     worker.validate(400, loss=0.25)
     trial = master.get(f"/trials/{worker.trial_id}")
@@ -65,6 +69,8 @@ def test_a_training_in_a_kernel_is_an_experiment_of_one_trial_that_holds_no_slot
     files = master.client.get(f"/api/v1/checkpoints/{uuid}/files/weights")
     assert files.text == "weights after 400"
     assert not master.world.jobs
+    master.until("/master", lambda _: not (Path(asked.directory) / "tensorboard").exists() and events.exists())
+    assert (events.read_text(), events.parent.is_symlink()) == ("of batch 1", False)
 
 
 @pytest.mark.parametrize("how", ["stop", "kill"])
@@ -140,6 +146,16 @@ def test_a_process_of_another_machine_counts_as_ended_once_nothing_was_heard_of_
     monkeypatch.setattr(kernels, "SILENT_SECONDS", 0.0)
     message = master.until_state(worker.experiment_id, "CANCELED")["error"]["message"]
     assert message == "nothing was heard of it for 0 s, and it counts as ended, after batch 30."
+    monkeypatch.undo()
+    # The laptop wakes up, and its training goes on as if nothing had been.
+    assert worker.post().json()["stop"] is False
+    assert not worker.train(31, 40).stop
+    going_on = master.get(f"/experiments/{worker.experiment_id}")
+    assert (going_on["state"], going_on["error"], going_on["ended"]) == ("ACTIVE", None, None)
+    worker.exit(batch=40)
+    master.until_state(worker.experiment_id, "COMPLETED")
+    trial = master.get(f"/trials/{worker.trial_id}")
+    assert (trial["state"], trial["batches"], trial["error"]) == ("COMPLETED", 40, None)
 
 
 def test_a_run_that_has_left_its_exit_report_on_the_disk_is_over_though_its_process_lives(
@@ -204,9 +220,9 @@ def test_what_cannot_be_recorded_is_refused(master: Master) -> None:
     search = {"searcher": {"name": "random", "max_trials": 2}}
     for asked, what in (
         (kernel_run(home, here, search), "a kernel trains a single trial"),
-        (kernel_run(home, here, started="yesterday"), "is no time"),
+        (kernel_run(home, here, started="yesterday"), "is not a time"),
         (kernel_run(home, here, directory="/etc"), "is not the folder of run"),
-        (kernel_run(home, here).model_copy(update={"run_id": "../../x"}), "is no ULID"),
+        (kernel_run(home, here).model_copy(update={"run_id": "../../x"}), "is not a ULID"),
     ):
         refused = record(master, asked)
         assert (refused.status_code, what in refused.json()["error"]) == (400, True), refused.text

@@ -53,7 +53,7 @@ class Stored:
         self.run = self.made.run()
         self.writer = Writer(folder / "output.log")
         places = SimpleNamespace(output_bytes=LIMIT)
-        self.context = cast(Context, SimpleNamespace(database=database, launcher=self.writer, places=places))
+        self.context = cast(Context, SimpleNamespace(database=database, runner_of=lambda _: self.writer, places=places))
         self.output = OutputStore(self.context)
         self.offsets = [0]
 

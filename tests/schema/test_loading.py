@@ -400,8 +400,9 @@ def test_fields_without_effect_in_a_local_run_are_listed_there_and_say_so() -> N
     with pytest.warns(ConfigurationWarning) as caught:
         load_config(config, framework="torch", local=True)
     (text,) = [str(each.message) for each in caught]
-    assert "resources.max_slots, resources.priority, resources.weight, max_restarts" in text
-    assert "checkpoint_storage.host_path (a local run trains in this process" in text
+    assert "resources.max_slots, resources.priority, resources.weight (a local run trains in this process" in text
+    assert "max_restarts (a local run trains in this process, and cannot begin again)" in text
+    assert "checkpoint_storage" not in text
     assert "environment.environment_variables (a local run has the environment of this process)" in text
 
 

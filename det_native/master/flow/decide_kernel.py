@@ -32,7 +32,7 @@ def decide_kernel(facts: Facts, process: KernelProcess, batches: int) -> Decisio
     length = facts.trial.length
     where = f"after batch {batches} of {length}." if length else f"after batch {batches}."
     if facts.exit is None:
-        return Cancel(_stopped(f"{_who(process, facts.process.interrupted)}, {where}", batches))
+        return Cancel(_stopped(f"{who_ended(process, facts.process.interrupted)}, {where}", batches))
     if reason is ExitReason.STOPPED:
         why = "interrupted (by Ctrl-C, Stop, or a restart of its kernel)"
         return Cancel(_stopped(f"{why} {where}", batches))
@@ -40,7 +40,8 @@ def decide_kernel(facts: Facts, process: KernelProcess, batches: int) -> Decisio
     return Refuse(error) if reason is ExitReason.INVALID_HYPERPARAMETERS else Fail(error, _ONCE)
 
 
-def _who(process: KernelProcess, silent: str) -> str:
+def who_ended(process: KernelProcess, silent: str = "") -> str:
+    """Return what has ended a run whose process has not said so."""
     if silent:
         return f"{silent}, and it counts as ended"
     if process.in_kernel:

@@ -11,14 +11,15 @@ from sqlalchemy import Connection
 
 from det_native.errors import ArgumentError, RequestError
 from det_native.master.flow.context import Context, tell_experiment, tell_trial
-from det_native.master.flow.creation import check_protocol, readable
+from det_native.master.flow.creation import readable
 from det_native.master.flow.places_of_checkpoints import stored
-from det_native.master.store import bundles, checkpoints, experiments, runs, searches, secrets, trials
+from det_native.master.store import bundles, checkpoints, experiments, logs, runs, searches, secrets, trials
 from det_native.master.store.database import Transaction
 from det_native.master.store.encoding import check_text, now
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.kernel_runs import KernelProcess, KernelRun, KernelRunRecorded
 from det_native.schema.routes import PATTERNS
+from det_native.schema.states import ExperimentState, TrialState
 from det_native.search import Started
 from det_native.search.journal import event_data
 
@@ -26,6 +27,8 @@ logger = logging.getLogger(__name__)
 
 #: In the handle of a run: the process of the user's that trains.
 KERNEL = "kernel"
+#: And that nothing was heard of it, so that it counted as ended.
+SILENT = "silent"
 _REQUEST = 0  # what its searcher calls the only trial
 
 
@@ -44,14 +47,11 @@ def record(context: Context, owner: str, asked: KernelRun) -> tuple[KernelRunRec
         If the configuration or something else of it is not valid. What a worker could not do, no worker is to do.
     NotFoundError
         If the master does not have the program.
-    ProtocolMismatchError
-        If the process speaks another protocol.
     RequestError
         If a worker's run has the same id.
     """
-    check_protocol(asked.protocol)
     if not re.fullmatch(PATTERNS["run_id"], asked.run_id):
-        raise ArgumentError(f"run_id: {asked.run_id!r} is no ULID.")
+        raise ArgumentError(f"run_id: {asked.run_id!r} is not a ULID.")
     if re.split(r"[\\/]", asked.directory)[-1] != asked.run_id:  # files of other folders are not read
         raise ArgumentError(f"directory: {asked.directory!r} is not the folder of run {asked.run_id}.")
     config = readable(asked.config, asked.framework).with_some_seed()
@@ -67,6 +67,27 @@ def record(context: Context, owner: str, asked: KernelRun) -> tuple[KernelRunRec
         tell_trial(transaction, recorded.trial_id)
     logger.info("experiment %d is recorded: it trains in process %d", recorded.experiment_id, asked.process.pid)
     return recorded, True
+
+
+def revive(context: Context, run_id: str) -> bool:
+    """Have a run that is heard of go on, if it had counted as ended for its silence; return whether it had."""
+    with context.database.read() as connection:
+        run = runs.get(connection, run_id)
+        if run is None or SILENT not in (run.handle or {}):
+            return False
+    with context.database.write() as transaction:
+        connection = transaction.connection
+        run = runs.get(connection, run_id)
+        if run is None or not (run.handle or {}).pop(SILENT, False):
+            return False
+        trial, experiment = trials.get(connection, run.trial_id), experiments.get(connection, run.experiment_id)
+        if (trial.state, experiment.state) != (TrialState.CANCELED, ExperimentState.CANCELED):
+            return False
+        runs.revive(transaction, run)
+        logs.add(transaction, trial.id, run_id, "system", ["Its process was heard of again: it goes on."])
+        tell_experiment(transaction, experiment.id)
+        tell_trial(transaction, trial.id)
+    return True
 
 
 def _known(connection: Connection, run_id: str) -> KernelRunRecorded | None:
@@ -134,5 +155,5 @@ def _moment(text: str) -> str:
     try:
         moment = datetime.fromisoformat(text).astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise ArgumentError(f"started: {text!r} is no time.") from error
+        raise ArgumentError(f"started: {text!r} is not a time.") from error
     return min(moment.isoformat(timespec="milliseconds").replace("+00:00", "Z"), now())

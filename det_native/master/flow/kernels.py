@@ -14,7 +14,7 @@ from det_native.schema.exit_report import EXIT_NAME
 from det_native.schema.kernel_runs import KernelProcess
 from det_native.schema.processes import is_alive, is_near, is_stopped
 
-#: A process of another machine of which nothing was heard for so long is gone; one that sleeps may come back before.
+#: A process of another machine of which nothing was heard for so long counts as ended, until it is heard of again.
 SILENT_SECONDS = 15 * 60.0
 # One that has left its exit report on the disk, and lives, has given up to send it after this time.
 UNSENT_SECONDS = 10.0
@@ -95,7 +95,7 @@ class Kernels:
 def _end_of(run_id: str, run: _Run, silent: float) -> Exit | None:
     """Return how a run has ended; None if it goes on."""
     if run.said or (silent > UNSENT_SECONDS and (run.folder / EXIT_NAME).is_file()):
-        return Exit(run_id, None, "it has said so")
+        return Exit(run_id, None, "its exit report is here")
     if run.near:
         alive = is_alive(run.process.pid, run.process.start)
         return None if alive else Exit(run_id, None, "its process is gone")

@@ -31,7 +31,7 @@ from det_native.master.flow.decide import (
 )
 from det_native.master.flow.decide_kernel import decide_kernel
 from det_native.master.flow.jobs import ranks_of, trial_job, worker_kind
-from det_native.master.flow.kernel_runs import process_of
+from det_native.master.flow.kernel_runs import KERNEL, SILENT, process_of
 from det_native.master.flow.left_samples import store_left_samples
 from det_native.master.flow.lost_files import LostFiles
 from det_native.master.flow.output import OutputStore
@@ -288,6 +288,9 @@ class Runs:
                 summaries.refresh(transaction, run.trial_id, [MetricKind.TRAINING])
                 if decision is not None:
                     self._carry_out(transaction, run, decision)
+                if run.kernel is not None and exit.interrupted and isinstance(decision, Cancel) and decision.error:
+                    handle = {KERNEL: run.kernel.model_dump(), "directory": str(self._context.folder_of(run.run_id))}
+                    run_store.set_handle(transaction, run.run_id, handle | {SILENT: True})
         except DamagedDatabaseError as error:  # its slots are free all the same
             logger.error("What becomes of trial %s cannot be decided: %s", run.trial_name, error)
         del self.active[run.run_id]

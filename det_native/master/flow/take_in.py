@@ -22,13 +22,15 @@ from det_native.master.flow.kernel_runs import record
 from det_native.master.flow.stores import absent
 from det_native.master.store import bundles, runs
 from det_native.schema.exit_report import EXIT_NAME
-from det_native.schema.kernel_runs import REQUEST_NAME, KernelRun
+from det_native.schema.kernel_runs import REQUEST_NAME, KernelRun, KernelRunRecorded
 from det_native.schema.processes import is_alive, is_near
 from det_native.schema.routes import PATTERNS
 from det_native.storage.blobs import BlobStore
 
 logger = logging.getLogger(__name__)
 
+#: In the folder of a run.
+EVENTS_NAME = "tensorboard"
 BROKEN_NAME = "kernel.broken.json"
 _HASH = re.compile(r"\b[0-9a-f]{64}\b")
 
@@ -58,13 +60,29 @@ def waiting_hashes(context: Context) -> set[str]:
     return found
 
 
-def bring_home(context: Context, run_id: str) -> None:
-    """Move the folder of a run that is over to those of all others."""
-    folder, target = context.folder_of(run_id), context.places.run(run_id)
+def show_events(context: Context, run_id: str, recorded: KernelRunRecorded) -> None:
+    """Have the event files that a training writes in its folder shown with those of all others."""
+    folder, events = context.folder_of(run_id), _events(context, recorded)
+    if folder.is_dir() and not os.path.lexists(events):
+        events.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        events.symlink_to(folder / EVENTS_NAME)
+
+
+def bring_home(context: Context, run_id: str, recorded: KernelRunRecorded) -> None:
+    """Move the folder of a run that is over to those of all others, and its event files likewise."""
+    folder, target, events = context.folder_of(run_id), context.places.run(run_id), _events(context, recorded)
+    if (folder / EVENTS_NAME).is_dir():
+        events.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        events.unlink(missing_ok=True)
+        shutil.move(folder / EVENTS_NAME, events)
     if folder != target and folder.parents[1] in roots(context.places.home) and folder.is_dir():
         target.parent.mkdir(mode=0o700, exist_ok=True)
         shutil.move(folder, target)
         context.kernels.move(run_id, target)
+
+
+def _events(context: Context, recorded: KernelRunRecorded) -> Path:
+    return context.places.home / "tensorboard" / str(recorded.experiment_id) / str(recorded.trial_id)
 
 
 class TakeIn:
@@ -97,7 +115,7 @@ class TakeIn:
 
     def _look_at(self, folder: Path) -> None:
         if not re.fullmatch(PATTERNS["run_id"], folder.name):
-            raise StorageError(f"{folder.name} is no id of a run.")
+            raise StorageError(f"{folder.name} is not an id of a run.")
         asked = KernelRun.model_validate_json((folder / REQUEST_NAME).read_bytes())
         heard = _last_written(folder)
         if not _is_over(asked, folder, heard):

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, Update, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, Select, Update, bindparam, delete, func, insert, null, select, update
 
 from det_native.master.store import trials as trial_store
 from det_native.master.store.database import Transaction
 from det_native.master.store.encoding import now
 from det_native.master.store.tables import batch_times, experiments, runs, trials
 from det_native.schema.rest import ExitReport
-from det_native.schema.states import MetricKind, RunState
+from det_native.schema.states import ExperimentState, MetricKind, RunState, TrialState
 
 
 @dataclass(frozen=True)
@@ -150,6 +150,16 @@ def ask_to_stop(transaction: Transaction, experiment_id: int) -> None:
 def ask_run_to_stop(transaction: Transaction, run_id: str) -> None:
     """Have one run told, with whatever it reports next, to checkpoint and end."""
     update_row(transaction, run_id, stop_asked=True)
+
+
+def revive(transaction: Transaction, run: Run) -> None:
+    """Have a run go on that had ended, and its trial and experiment."""
+    going_on = {"ended": None, "error": null()}
+    experiment = update(experiments).where(experiments.c.id == run.experiment_id)
+    transaction.connection.execute(experiment.values(state=ExperimentState.ACTIVE, collected=False, **going_on))
+    trial = update(trials).where(trials.c.id == run.trial_id)
+    transaction.connection.execute(trial.values(state=TrialState.RUNNING, **going_on))
+    update_row(transaction, run.run_id, state=RunState.RUNNING, ended=None, handle=run.handle)
 
 
 def date_back(transaction: Transaction, run: Run, moment: str) -> None:
