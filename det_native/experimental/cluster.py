@@ -83,11 +83,11 @@ def train_by_master(
     settings: Settings,
     origin: Origin,
 ) -> Experiment:
-    """Submit what makes its own model, see :func:`submit`, and wait for its end if it was to be local."""
+    """Submit what makes its own model, see :func:`submit`; what was to be local is waited for, in a program."""
     experiment: Experiment = choice().note(
         submit(kind, trial_class, config, framework, settings, origin), master_name(settings)
     )
-    if settings.place.by_master:
+    if settings.place.by_master and origin.has_code:
         from det_native.home.waiting import wait_for_result
 
         __tracebackhide__ = True
