@@ -85,12 +85,14 @@ def test_a_training_in_a_kernel_hears_with_its_next_report_that_it_is_to_end(mas
     assert master.launcher.killed == []
 
 
-def test_it_is_not_paused_and_the_refusal_says_what_to_do(master: Master) -> None:
+def test_it_is_not_paused_nor_given_slots_and_the_refusal_says_what_to_do(master: Master) -> None:
     worker = begun(master)
     refused = master.client.post(f"/api/v1/experiments/{worker.experiment_id}/pause")
     assert refused.status_code == 409
     assert "stop() ends it with a checkpoint" in refused.json()["error"]
     assert not worker.train(121, 121).stop
+    body = {"resources": {"priority": 1}}
+    assert master.client.patch(f"/api/v1/experiments/{worker.experiment_id}", json=body).status_code == 409
 
 
 @pytest.mark.parametrize(
