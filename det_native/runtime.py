@@ -84,3 +84,34 @@ def replayed_experiment(*arguments: Any) -> Any:
     """Return the handle of an earlier experiment of the program, as ``client.replayed_source.replayed`` makes it."""
     assert _replay is not None, "the program has made a training call"
     return _replay(*arguments)
+
+
+class Later:
+    """A value that is made when somebody asks for it first.
+
+    Parameters
+    ----------
+    make : callable
+    """
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self.make = make
+
+
+class MadeLater:
+    """An attribute whose value may be a `Later`."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = f"_{name}"
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        value = getattr(instance, self._name)
+        if isinstance(value, Later):
+            value = value.make()
+            setattr(instance, self._name, value)
+        return value
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        setattr(instance, self._name, value)

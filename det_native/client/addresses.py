@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
 import sys
 from typing import Literal, Protocol
@@ -12,6 +13,8 @@ from det_native.errors import ArgumentError, DetError
 from det_native.schema.sockets import is_socket, path_of
 
 #: What is asked of a machine behind SSH: its master, the same and started if need be, or to end it (and its workers).
+#: Names the master of the home folder, whatever ``DET_MASTER`` names.
+THIS_MACHINE = "unix:"
 Verb = Literal["find", "start", "stop", "kill"]
 
 
@@ -33,6 +36,12 @@ class Route(Protocol):
 
     def cut(self, reason: str) -> DetError:
         """Take note that a connection broke while something came over it; return the error to raise."""
+
+
+def named_master(master_url: str | None = None) -> str | None:
+    """Return the address that a call or the environment names, None where the master of this machine is meant."""
+    named = master_url or os.environ.get("DET_MASTER") or os.environ.get("DET_MASTER_ADDR") or None
+    return None if named == THIS_MACHINE else named
 
 
 def normal_url(url: str) -> str:

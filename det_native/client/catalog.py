@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from det_native.client.connect import connect, named_master
+from det_native.client.addresses import named_master
+from det_native.client.connect import connect
 from det_native.client.http_source import HttpSource
 from det_native.client.short_forms import whole_percent
 from det_native.client.state_words import state_text

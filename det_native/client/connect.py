@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from det_native._version import PROTOCOL, __version__
-from det_native.client.addresses import Verb, is_loopback, normal_url
+from det_native.client.addresses import Verb, is_loopback, named_master, normal_url
 from det_native.client.home import find_master, read_token
 from det_native.client.remote.target import Target, is_ssh, parse_target
 from det_native.client.session import Find, Session
@@ -29,8 +29,6 @@ from det_native.schema.sockets import is_socket
 if TYPE_CHECKING:
     from det_native.client.remote.link import Link
 
-#: Names the master of the home folder, whatever ``DET_MASTER`` names.
-THIS_MACHINE = "unix:"
 
 # Workers have it in their environment (``master.launch.tree.MARKER_VARIABLE``), and so has what they start.
 _WORKER_VARIABLE = "DET_WORKER"
@@ -38,6 +36,16 @@ _WORKER_VARIABLE = "DET_WORKER"
 # One session for each process, master and start of it: a child of fork must not share its parent's connections.
 _sessions: dict[tuple[int, str, str], Session] = {}
 _lock = threading.RLock()
+
+
+def _renew_lock() -> None:
+    global _lock
+    _lock = threading.RLock()
+
+
+# A thread of the parent's, which records a run, may hold it.
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_renew_lock)
 
 
 @dataclass(frozen=True)
@@ -64,12 +72,6 @@ class Address:
     def name(self) -> str:
         """What it is called in a sentence."""
         return self.named or self.url
-
-
-def named_master(master_url: str | None = None) -> str | None:
-    """Return the address that a call or the environment names, None where the master of this machine is meant."""
-    named = master_url or os.environ.get("DET_MASTER") or os.environ.get("DET_MASTER_ADDR") or None
-    return None if named == THIS_MACHINE else named
 
 
 def locate(master_url: str | None = None) -> Address | None:

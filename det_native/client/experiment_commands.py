@@ -76,8 +76,16 @@ def create(
     if as_json:
         print_json(experiment.detail())
         return
-    click.echo(f"Experiment {experiment.id}" + (" has ended." if local else " is submitted."))
-    if follow and not local:
+    from det_native.kernel_runs.recording import NotRecordedError
+    from det_native.kernel_runs.source import KernelSource
+
+    in_this_process = isinstance(experiment.source, KernelSource)
+    try:
+        click.echo(f"Experiment {experiment.id} {'has ended' if in_this_process else 'is submitted'}.")
+    except NotRecordedError as error:
+        click.echo(str(error))
+        return
+    if (follow or local) and not in_this_process:
         from det_native.client import following
 
         following.print_logs(experiment.source, experiment.id, None, LogOptions(follow=True))

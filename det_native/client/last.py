@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from det_native.client.handles import Experiment
 from det_native.errors import ArgumentError
-from det_native.runtime import active_host
+from det_native.runtime import Later, active_host
 
-_begun: list[Experiment] = []
+if TYPE_CHECKING:
+    from det_native.client.handles import Experiment
+
+_begun: list[Experiment | Later] = []
 
 
-def note_begun(experiment: Experiment) -> None:
+def note_begun(experiment: Experiment | Later) -> None:
     """Note that an experiment was begun here, or submitted from here."""
     _begun[:] = [experiment]
 
@@ -43,4 +45,5 @@ def last_experiment() -> Any:
             "det.last_experiment(): this process has begun no experiment. det.experiments() lists those of before; "
             "det.attach(7) returns one by its number."
         )
-    return _begun[0]
+    last = _begun[0]
+    return last.make() if isinstance(last, Later) else last

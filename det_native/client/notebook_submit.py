@@ -6,7 +6,8 @@ import os
 from datetime import datetime
 from pathlib import Path
 
-from det_native.client.connect import connect, named_master
+from det_native.client.addresses import named_master
+from det_native.client.connect import connect
 from det_native.client.remote.target import is_ssh
 from det_native.client.session import Session
 from det_native.client.timing import timing_of

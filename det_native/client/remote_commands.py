@@ -68,7 +68,7 @@ def run_there(
     folder_of : Path, optional
         A notebook of this machine, whose folder is sent first.
     """
-    from det_native.client.connect import named_master
+    from det_native.client.addresses import named_master
     from det_native.client.remote.asking import command_there
     from det_native.client.remote.link import Connection
     from det_native.client.remote.target import is_ssh, parse_target

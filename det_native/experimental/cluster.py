@@ -21,7 +21,8 @@ from det_native.capture.log import current_log, running_execution
 from det_native.capture.model import Bundle, Capture
 from det_native.capture.stored import Stored
 from det_native.client import rendering
-from det_native.client.connect import connect, locate, named_master
+from det_native.client.addresses import named_master
+from det_native.client.connect import connect, locate
 from det_native.client.datasets import stored_sizes
 from det_native.client.handles import Experiment
 from det_native.client.http_source import HttpSource
@@ -82,11 +83,11 @@ def train_by_master(
     settings: Settings,
     origin: Origin,
 ) -> Experiment:
-    """Submit what makes its own model, see :func:`submit`, and wait for its end if it was to be local."""
+    """Submit what makes its own model, see :func:`submit`; what was to be local is waited for, in a program."""
     experiment: Experiment = choice().note(
         submit(kind, trial_class, config, framework, settings, origin), master_name(settings)
     )
-    if settings.place.by_master:
+    if settings.place.by_master and origin.has_code:
         from det_native.home.waiting import wait_for_result
 
         __tracebackhide__ = True

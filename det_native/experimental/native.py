@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from det_native.capture.calls import note_call
 from det_native.capture.log import CallRecord, current_log, running_execution
 from det_native.client import ended
-from det_native.client.connect import connect, named_master
-from det_native.client.handles import Experiment
+from det_native.client.addresses import named_master
 from det_native.client.last import note_begun
 from det_native.errors import DetError, of_the_users
 from det_native.experimental.choice import choice
@@ -25,6 +24,9 @@ from det_native.schema.environment import TrialEnvironment
 from det_native.schema.loading import names
 from det_native.schema.manifests import Framework
 from det_native.schema.sampling import first_hyperparameters, trial_seeds
+
+if TYPE_CHECKING:
+    from det_native.client.handles import Experiment
 
 
 @dataclass
@@ -65,6 +67,8 @@ def first_environment(settings: Settings, framework: Framework) -> TrialEnvironm
     """
     complete = check_before_fit(settings, framework)
     if not settings.place.local and named_master(settings.master_url):
+        from det_native.client.connect import connect
+
         connect(settings.master_url)  # a wrong address is told now, not when the model has been built
     # Seed and hyperparameters are those of the experiment's first trial on the cluster.
     return _first_trial(complete)
@@ -150,7 +154,7 @@ class NotedCall:
 
 
 #: Makes a framework's own handle of an experiment, for a call.
-HandleOf = Callable[[Any, Experiment], Experiment]
+HandleOf: TypeAlias = "Callable[[Any, Experiment], Experiment]"
 
 
 def train_by_fit(

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from det_native.client.handles import Experiment
 from det_native.errors import ArgumentError, UnsupportedFeatureError
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class ScriptOrigin(Origin):
     """A call that a script makes on the worker, whatever that is: nothing of it has run here."""
+
+    has_code: ClassVar[bool] = False
 
     def why_no_program(self) -> str:
         """Return an empty text: the script is the program."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from det_native.client.addresses import THIS_MACHINE
 from det_native.client.arguments import Show, checked_show
-from det_native.client.connect import THIS_MACHINE
 from det_native.errors import ArgumentError, UnsupportedFeatureError
 from det_native.experimental.arguments import Mode, Place, resolve
 from det_native.experimental.choice import choice

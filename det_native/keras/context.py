@@ -18,6 +18,7 @@ from det_native.keras.base_context import TFKerasContext
 from det_native.keras.fit_arguments import taken_wait
 from det_native.keras.generations import internals
 from det_native.keras.native import FitCall
+from det_native.runtime import MadeLater
 from det_native.schema.environment import TrialEnvironment
 from det_native.trial import Role
 
@@ -59,6 +60,8 @@ class TFKerasNativeContext(TFKerasContext):
         "wrap_model",
     )
 
+    experiment = MadeLater()
+
     def __init__(
         self,
         env: TrialEnvironment,
@@ -70,7 +73,7 @@ class TFKerasNativeContext(TFKerasContext):
     ) -> None:
         super().__init__(env, hvd_config)
         self.role = role
-        self.experiment: Any = None
+        self.experiment = None
         self.wrapped = False
         self._wrapped_at: dict[int, float] = {}  # when which models were, by identity, for capture
         self._on_fit = on_fit

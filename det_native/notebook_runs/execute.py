@@ -20,7 +20,7 @@ from nbformat import NotebookNode
 from traitlets import default
 from traitlets.config import Config
 
-from det_native.client.connect import named_master
+from det_native.client.addresses import named_master
 from det_native.errors import ArgumentError, DetError
 from det_native.notebook_runs.folders import STOPPED, VARIABLE, RunFolder
 from det_native.notebook_runs.keeping import keep_executed, save_beside

@@ -13,6 +13,7 @@ from det_native.heap.call import CallSnapshot
 from det_native.pytorch.context import PyTorchTrialContext
 from det_native.pytorch.gradients import Gradients
 from det_native.pytorch.wrapped_loader import Loading, WrappedLoader
+from det_native.runtime import MadeLater
 from det_native.schema.environment import TrialEnvironment
 from det_native.trial import Role
 
@@ -44,11 +45,13 @@ class PyTorchRunContext(PyTorchTrialContext):
         Whether the user has said by which metric trials are compared; else the first reported one is it.
     """
 
+    experiment = MadeLater()
+
     def __init__(self, environment: TrialEnvironment, role: Role = "local") -> None:
         super().__init__(environment, owner="The program")
         self.role = role
         self.metric_said = environment.metric is not None
-        self.experiment: Any = None
+        self.experiment = None
         self.state: dict[Any, Any] = {}
         self.snapshot: CallSnapshot | None = None
         self.loaders: list[WrappedLoader] = []

@@ -17,7 +17,8 @@ from det_jupyter.start import Starter
 from det_jupyter.statuses import Status, UnavailableError
 from det_native._version import PROTOCOL, __version__
 from det_native.client.addresses import proves_itself
-from det_native.client.connect import Address, locate, named_master
+from det_native.client.addresses import named_master
+from det_native.client.connect import Address, locate
 from det_native.client.remote.target import is_ssh
 from det_native.client.session import PROTOCOL_HEADER
 from det_native.errors import ArgumentError, AuthenticationError, ProtocolMismatchError

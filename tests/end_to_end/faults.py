@@ -33,7 +33,7 @@ from det_native.schema.states import ExperimentState
 
 # For what must come: only a defect lets it pass.
 PATIENCE = 120.0
-_FOREIGN = ("DET_MASTER", "DET_MASTER_ADDR", "DET_TOKEN")
+_FOREIGN = ("DET_MASTER", "DET_MASTER_ADDR", "DET_TOKEN", "DET_RECORD")
 
 
 class Cluster:

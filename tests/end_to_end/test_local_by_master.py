@@ -149,6 +149,7 @@ config = {
 }
 experiment = det.experimental.create(Line, config, local=True)
 print(experiment.state, [trial.state.name for trial in experiment.trials])
+config["hyperparameters"]["lr"] = 0.1
 quick = det.experimental.create(Line, config, local=True, test=True)
 """
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from det_native.client.connect import named_master
+from det_native.client.addresses import named_master
 from det_native.errors import ArgumentError, ConfigurationError, DetError, UnsupportedFeatureError
 from det_native.experimental.settings import (
     Settings,

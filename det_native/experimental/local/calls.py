@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from det_native.client.handles import Experiment
 from det_native.experimental.local.experiment import LocalExperiment
 from det_native.experimental.local.samples import Sample, config_of_call, sample_of_call
 from det_native.experimental.proof import note_trained
 from det_native.experimental.settings import Settings
+from det_native.runtime import Later
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.manifests import Framework
 from det_native.schema.sampling import sample_hyperparameters, trial_seeds
 
 if TYPE_CHECKING:
+    from det_native.client.handles import Experiment
     from det_native.estimator.roles.call import UnchangedCall
     from det_native.experimental.origin import Origin
     from det_native.trial import Trial
@@ -34,7 +35,7 @@ def fit_here(call: Any, settings: Settings, origin: Origin) -> Any:
     config = config_of_call(settings, call)
     sample = sample_of_call(config, call)
     experiment = LocalExperiment("fit", call, config, call.framework, settings, origin, sample)
-    call.context.experiment = experiment.handle
+    call.context.experiment = Later(lambda: experiment.handle)
     if experiment.in_view or settings.show == "none":
         call.leave_out_bar()
     return experiment.run()

@@ -9,13 +9,13 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from det_native._version import PROTOCOL
 from det_native.client import rendering
-from det_native.client.connect import named_master
-from det_native.client.handles import Experiment
+from det_native.client.addresses import named_master
 from det_native.client.last import note_begun
 from det_native.display.environment import in_notebook
 from det_native.errors import DetError, InvalidHP
@@ -31,7 +31,7 @@ from det_native.frameworks import get_framework
 from det_native.kernel_runs.folder import VARIABLE, make_run_folder, records
 from det_native.kernel_runs.process import this_process
 from det_native.kernel_runs.recording import Recording
-from det_native.kernel_runs.source import KernelSource
+from det_native.runtime import Later
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.kernel_runs import KernelRun
@@ -47,7 +47,9 @@ if TYPE_CHECKING:
     from det_harness.trial.report import SpoolReporter
 
     from det_native.capture.model import Bundle
+    from det_native.client.handles import Experiment
     from det_native.experimental.origin import Origin
+    from det_native.kernel_runs.source import KernelSource
 
 _UNRECORDED = f"This run is not recorded: {VARIABLE} is off."
 _NO_FOLDER = "This run is not recorded: neither DET_HOME nor the folder of temporary files could be written."
@@ -71,9 +73,6 @@ class LocalExperiment:
     steps : int, optional
         Batches of an epoch, where the data tell them.
 
-    Attributes
-    ----------
-    handle : Experiment
     """
 
     #: What changes is the experiment, not the notebook: capture tells this object by its identity.
@@ -110,11 +109,22 @@ class LocalExperiment:
         self._recording: Recording | None = None
         if not folder.temporary:
             self._bundle, why = kept_program(kind, payload, framework, settings, origin, folder.blobs)
-            self._recording = Recording(folder, self._request(why), self._bundle, named)
-        unrecorded = _QUICK_CHECK if settings.place.test else _UNRECORDED if not records() else _NO_FOLDER
-        self._source = KernelSource(self._recording, self._load, unrecorded)
-        self.handle = Experiment(self._source, self._source.number)
-        note_begun(self.handle)
+            self._recording = Recording(folder, self._request(why), named)
+        note_begun(Later(lambda: self.handle))
+
+    @cached_property
+    def handle(self) -> Experiment:
+        """The handle, made when somebody asks for it first: what it needs is not loaded before the first batch."""
+        from det_native.client.handles import Experiment
+
+        return Experiment(self._source, self._source.number)
+
+    @cached_property
+    def _source(self) -> KernelSource:
+        from det_native.kernel_runs.source import KernelSource
+
+        unrecorded = _QUICK_CHECK if self._settings.place.test else _UNRECORDED if not records() else _NO_FOLDER
+        return KernelSource(self._recording, self._load, unrecorded)
 
     @property
     def in_view(self) -> bool:
@@ -323,6 +333,7 @@ class LocalExperiment:
             hparams=self._sample.hparams,
             trial_seed=self._sample.seed,
             length=self._length,
+            bundle=None if self._bundle is None else self._bundle.manifest,
             no_program=why_no_program,
             report=[CaptureRow.model_validate(row.model_dump()) for row in found],
             process=this_process(),

@@ -7,7 +7,6 @@ from collections.abc import Generator, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from det_native.client.handles import Experiment
 from det_native.errors import of_the_users
 from det_native.experimental.cell_end import at_the_end
 from det_native.experimental.choice import choice
@@ -15,9 +14,11 @@ from det_native.experimental.local.experiment import LocalExperiment
 from det_native.experimental.local.samples import config_of_call, sample_of_call
 from det_native.experimental.proof import note_trained
 from det_native.experimental.settings import Settings
+from det_native.runtime import Later
 from det_native.schema.environment import Ranks
 
 if TYPE_CHECKING:
+    from det_native.client.handles import Experiment
     from det_native.experimental.origin import Origin
     from det_native.pytorch.native_call import TorchCall
     from det_native.pytorch.training_call import TrainingCall
@@ -101,5 +102,5 @@ def _begun(call: TrainingCall, settings: Settings, origin: Origin) -> LocalExper
     call.check(complete)
     steps = call.steps_per_epoch(complete)
     experiment = LocalExperiment(call.kind, call, config, call.framework, settings, origin, sample, steps)
-    call.context.experiment = experiment.handle
+    call.context.experiment = Later(lambda: experiment.handle)
     return experiment

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from det_harness.worker.connection import MasterConnection
-from det_native.client.session import Session
 from det_native.errors import AuthenticationError, FencedError, MasterError, MasterUnreachableError, RequestError
 from det_native.schema.rest import ReportsAccepted
+
+if TYPE_CHECKING:
+    from det_native.client.session import Session
 
 
 class Record(Protocol):
@@ -43,7 +44,10 @@ class RecordedConnection:
     def send(self, reports: list[str], progress: int | None = None, waiting: str | None = None) -> ReportsAccepted:
         """Send reports; see ``MasterConnection.send()``."""
         try:
-            connection = MasterConnection(self._record.session_of_run(), self._run_id)
+            session = self._record.session_of_run()  # which waits for the first batch before more is loaded
+            from det_harness.worker.connection import MasterConnection
+
+            connection = MasterConnection(session, self._run_id)
             self._record.bring_contents(reports)
             return connection.send(reports, progress, waiting)
         except MasterUnreachableError:

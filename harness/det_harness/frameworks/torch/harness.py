@@ -77,12 +77,14 @@ class TorchHarness(FrameworkHarness):
 
     def loop(self, call: Any, services: Services) -> LoopController:
         """Return what trains in a loop over ``context.epochs()`` or ``context.train()``."""
-        from det_harness.frameworks.torch.epochs.controller import EpochsController
-        from det_harness.frameworks.torch.loop import TorchLoopController
         from det_native.pytorch.epochs_call import EpochsCall
 
         if isinstance(call, EpochsCall):
+            from det_harness.frameworks.torch.epochs.controller import EpochsController
+
             return EpochsController(call, services)
+        from det_harness.frameworks.torch.loop import TorchLoopController
+
         return TorchLoopController(call, services)
 
     def load(self, payload: Any, directory: Path, environment: TrialEnvironment) -> Any:

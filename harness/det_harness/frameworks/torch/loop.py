@@ -13,7 +13,6 @@ from det_harness.frameworks.torch.call_snapshot import begin_loop
 from det_harness.frameworks.torch.native import CapturedCall
 from det_harness.frameworks.torch.ranks import Met
 from det_harness.frameworks.torch.training import TorchTraining
-from det_harness.program.runner import ProgramStop
 from det_harness.trial.schedule import Finish
 from det_harness.trial.services import Services
 from det_native.callsite import asking_frame
@@ -128,6 +127,8 @@ class TorchLoopController(LoopController):
     def _begin_to_train(self) -> None:
         """The body begins to train on its batch, on one of several slots."""
         if self._meet(trained=True).left:
+            from det_harness.program.runner import ProgramStop
+
             raise ProgramStop
 
     def _meet(self, *, trained: bool = False) -> Met:
