@@ -96,6 +96,7 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.capture.files",
         "det_native.capture.secret_files",
         "det_native.capture.secrets",
+        "det_native.client.addresses",
         "det_native.client.connect",
         "det_native.client.remote.asking",
         "det_native.client.remote.ssh",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -204,7 +204,7 @@ class Bundle:
     """
 
     manifest: BundleManifest
-    contents: Mapping[Sha256, Path | bytes]
+    contents: dict[Sha256, Path | bytes]
     report: list[CaptureRow]
     warnings: list[str] = field(default_factory=list)
     states: dict[Sha256, tuple[int, int, int, int]] = field(default_factory=dict)

@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from det_native.errors import DetError, MasterError, MasterUnreachableError
@@ -21,8 +20,8 @@ from det_native.kernel_runs.folder import RunFolder
 from det_native.schema.kernel_runs import KernelRun, KernelRunRecorded
 
 if TYPE_CHECKING:
-    from det_native.capture.model import Bundle
     from det_native.client.session import Session
+    from det_native.storage.blobs import BlobStore
 
 #: So long the thread waits for the first batch before it loads what speaks to a master.
 FIRST_BATCH_SECONDS = 2.0
@@ -45,20 +44,15 @@ class Recording:
     ----------
     folder : RunFolder
     request : KernelRun
-        What the master is told.
-    bundle : Bundle or None
-        The program, whose contents lie in the folder's blobs.
+        What the master is told; the contents of its program lie in the folder's blobs.
     named : str or None
         The master that the user has named, in place of that of this machine.
     """
 
-    def __init__(
-        self, folder: RunFolder, request: KernelRun, bundle: Bundle | None = None, named: str | None = None
-    ) -> None:
+    def __init__(self, folder: RunFolder, request: KernelRun, named: str | None = None) -> None:
         self.folder = folder
         self.begun = threading.Event()
         self._request = request
-        self._bundle = bundle
         self._named = named
         self._process = os.getpid()
         self._lock = threading.Lock()
@@ -139,13 +133,8 @@ class Recording:
     def bring_contents(self, reports: list[str]) -> None:
         """Send a master that does not share the folder's blobs what reports name."""
         named = [report for report in reports if any(text in report for text in _WITH_CONTENTS)]
-        if not named or self._user is None:
-            return
-        from det_native.client.upload import own_folder, send_contents
-
-        if own_folder(self._user) != self.folder.root / "blobs":
-            hashes = {sha256 for report in named for sha256 in _hashes_in(json.loads(report))}
-            send_contents(self._user, StoredContents(self.folder.blobs, hashes))
+        if named and self._user is not None:
+            self._bring(self._user, {sha256 for report in named for sha256 in _hashes_in(json.loads(report))})
 
     def revive(self) -> None:
         """Start the master of this machine again if it was killed; one that was stopped stays so."""
@@ -168,9 +157,8 @@ class Recording:
         return self._named is not None
 
     def _leave(self) -> None:
-        manifest = None if self._bundle is None else self._bundle.manifest
         with suppress(OSError):  # a full disk: the master is told by the thread
-            self.folder.leave(self._request.model_copy(update={"bundle": manifest, "bundle_id": None}))
+            self.folder.leave(self._request)
 
     def _record(self, *, at_once: bool) -> None:
         """Find or start the master and tell it of the run, unless that has failed a moment ago."""
@@ -192,42 +180,39 @@ class Recording:
         for do in then:
             do()
 
+    def _bring(self, session: Session, hashes: set[str]) -> None:
+        """Send a master contents that it lacks, unless it shares the folder's blobs."""
+        from det_native.client.upload import own_folder, send_contents
+
+        if own_folder(session) != self.folder.root / "blobs":
+            from det_native.storage.blobs import BlobStore
+
+            store = BlobStore(self.folder.blobs)
+            send_contents(session, _StoredContents(store, hashes - set(store.missing(hashes))))
+
     def _recorded(self) -> KernelRunRecorded:
         from det_native.client.connect import connect
-        from det_native.client.upload import upload_bundle
         from det_native.schema import routes
 
-        session = connect(self._named, framework=self._request.framework)
-        request = self._request
-        if self._bundle is not None:
-            hashes = self._bundle.manifest.hashes()
-            contents = StoredContents(self.folder.blobs, hashes)
-            created = upload_bundle(session, replace(self._bundle, contents=contents, states={}))
-            request = request.model_copy(update={"bundle_id": created.id})
-        numbers = session.call(routes.RECORD_KERNEL_RUN, request)
+        session = connect(self._named)
+        if self._request.bundle is not None:
+            self._bring(session, self._request.bundle.hashes())
+        numbers = session.call(routes.RECORD_KERNEL_RUN, self._request)
         self._user, self._run = session, session.of_run(self.folder.token)
         if self._elsewhere:
             self.folder.withdraw()
         return numbers
 
 
-class StoredContents(Mapping[str, bytes]):
-    """Contents by their hashes, read from blobs of this machine when they are sent.
+class _StoredContents(Mapping[str, bytes]):
+    """Contents by their hashes, read from a store of this machine when they are sent."""
 
-    Parameters
-    ----------
-    blobs : str
-    hashes : set of str
-    """
-
-    def __init__(self, blobs: str, hashes: set[str]) -> None:
-        self._blobs = blobs
+    def __init__(self, store: BlobStore, hashes: set[str]) -> None:
+        self._store = store
         self._hashes = hashes
 
     def __getitem__(self, sha256: str) -> bytes:
-        from det_native.storage.blobs import BlobStore
-
-        return BlobStore(self._blobs).read(sha256)
+        return self._store.read(sha256)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._hashes)

@@ -408,13 +408,17 @@ class Service:
             If blobs of it are not here.
         """
         with self.deletions.storing:
-            missing = absent(self.blobs, sorted(manifest.hashes()))
-            if missing:
-                raise MissingBlobsError(missing)
-            with self.database.write() as transaction:
-                checked = bundles.add(transaction, manifest)
+            checked = self._keep(manifest)
         self._thread.post(lambda: self._launcher.warm(worker_kind(manifest)))
         return rest.BundleCreated(id=manifest.id, checked=checked)
+
+    def _keep(self, manifest: BundleManifest) -> bool:
+        """Keep a bundle's manifest, while nothing is deleted; return whether it has passed the check."""
+        missing = absent(self.blobs, sorted(manifest.hashes()))
+        if missing:
+            raise MissingBlobsError(missing)
+        with self.database.write() as transaction:
+            return bundles.add(transaction, manifest)
 
     def bundle_created(self, bundle_id: str) -> rest.BundleCreated:
         """Return whether a bundle is here, with its blobs, and has passed the check; a worker warms up for it."""
@@ -471,7 +475,10 @@ class Service:
         """Record a run that has begun in a process of the user's; see :func:`flow.kernel_runs.record`."""
         check_protocol(asked.protocol)
         with self.deletions.storing:
-            if asked.bundle_id is not None:
+            if asked.bundle is not None:  # no worker is to warm up for it
+                self._keep(asked.bundle)
+                asked = asked.model_copy(update={"bundle_id": asked.bundle.id})
+            elif asked.bundle_id is not None:
                 with self.database.read() as connection:
                     self._bundles.kind_of(connection, asked.bundle_id)
             recorded, _ = record(self._context, owner, asked)

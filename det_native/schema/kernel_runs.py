@@ -54,9 +54,9 @@ class KernelRun(Sent):
     config : dict
         Complete.
     bundle_id : str or None
-        The program, which the master has; None without one, or as long as it is in `bundle` only.
+        The program, where the master has it; None without one, or where `bundle` is sent.
     bundle : BundleManifest or None
-        The program, of a run that is taken in from its folder; its blobs lie in the home.
+        The program, whose blobs the master has, or, of a run that it takes in from its folder, lie beside that.
     no_program : str
         Why the code could not be captured; empty where it was.
     length : int

@@ -504,7 +504,8 @@ MAKE_TICKET = _send("POST /session/ticket", page.TicketAsk, page.Ticket, SESSION
 
 # Workers
 RECORD_KERNEL_RUN = _send(
-    "POST /kernel-runs", kernel_runs.KernelRun, kernel_runs.KernelRunRecorded, USER, 400, 404, 426, repeatable=True,
+    "POST /kernel-runs", kernel_runs.KernelRun, kernel_runs.KernelRunRecorded, USER, 400, 404, 409, 426,
+    repeatable=True, body_limit=MANIFEST_LIMIT,
     doc="Record a run that has begun in a process of the user's: an experiment of one trial. A repeat changes nothing.")
 POST_REPORTS = _send("POST /runs/{run_id}/reports", rest.ReportBatch, rest.ReportsAccepted, RUN, 400, 409,
     doc="Store reports. A repeat changes nothing; a gap is refused, and so is a run that is not current any more.")

@@ -85,12 +85,14 @@ def test_a_training_in_a_kernel_hears_with_its_next_report_that_it_is_to_end(mas
     assert master.launcher.killed == []
 
 
-def test_it_is_not_paused_and_the_refusal_says_what_to_do(master: Master) -> None:
+def test_it_is_not_paused_nor_given_slots_and_the_refusal_says_what_to_do(master: Master) -> None:
     worker = begun(master)
     refused = master.client.post(f"/api/v1/experiments/{worker.experiment_id}/pause")
     assert refused.status_code == 409
     assert "stop() ends it with a checkpoint" in refused.json()["error"]
     assert not worker.train(121, 121).stop
+    body = {"resources": {"priority": 1}}
+    assert master.client.patch(f"/api/v1/experiments/{worker.experiment_id}", json=body).status_code == 409
 
 
 @pytest.mark.parametrize(
@@ -135,8 +137,13 @@ def test_an_interrupt_of_the_user_stops_it_and_an_error_fails_it_once(master: Ma
 
 
 def test_a_process_of_another_machine_counts_as_ended_once_nothing_was_heard_of_it_for_long(
-    master: Master, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, migrated_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    with running_master(tmp_path / "home", database_url=migrated_url) as master:
+        is_silent_and_wakes_up(master, monkeypatch)
+
+
+def is_silent_and_wakes_up(master: Master, monkeypatch: pytest.MonkeyPatch) -> None:
     far = process_facts(2**22 + 1, namespace="pid:[1]")
     worker = KernelWorker(master, kernel_run(home_of(master), far, length=0))
     worker.start()
@@ -212,6 +219,37 @@ def test_checkpoints_that_a_kernel_has_in_another_folder_are_read_kept_and_delet
     assert master.client.delete(f"/api/v1/experiments/{job.experiment_id}").status_code == 200
     assert master.client.delete(f"/api/v1/experiments/{number}").status_code == 200
     assert [*folder.glob("0*")] == []
+
+
+def test_its_configuration_is_kept_without_secrets_and_nothing_is_asked_of_workers(master: Master) -> None:
+    config = {
+        "notify": [{"webhook": "https://example.org/hook", "secret": "hush-hush"}],
+        "resources": {"slots_per_trial": 16},
+        "checkpoint_storage": {"type": "s3", "bucket": "none", "access_key": "a", "secret_key": "hush-hush"},
+    }
+    asked = kernel_run(home_of(master), process_facts(os.getpid()), config, framework="tf_estimator")
+    answer = record(master, asked)
+    assert answer.status_code == 200, answer.text
+    assert "hush-hush" not in json.dumps(master.get("/experiments/1"))
+
+
+def test_a_training_that_reports_nothing_for_long_is_left_alone(
+    master: Master, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[int] = []
+    poll = kernels.Kernels.poll
+
+    def counted(self: kernels.Kernels, silence: Any) -> Any:
+        looks.append(1)
+        return poll(self, silence)
+
+    worker = KernelWorker(
+        master, kernel_run(home_of(master), process_facts(os.getpid()), {"watchdog": {"minutes": 0.0001}})
+    )
+    monkeypatch.setattr(kernels.Kernels, "poll", counted)
+    master.until("/master", lambda _: len(looks) > 3)
+    assert (master.launcher.stacks_asked, master.launcher.killed) == ([], [])
+    assert not worker.start().stop
 
 
 def test_what_cannot_be_recorded_is_refused(master: Master) -> None:

@@ -64,9 +64,9 @@ def some(known: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
     return {name: known[name] for name in names}
 
 
-def test_all_that_an_earlier_version_kept_is_there(home: Path) -> None:
+def test_all_that_an_earlier_version_kept_is_there(home: Path, migrated_url: str) -> None:
     expected = json.loads((home / "expected.json").read_text())
-    with running_master(home) as master:
+    with running_master(home, database_url=migrated_url) as master:
         found = taken_over(master)
         master.until("/experiments", lambda _: not (home / "local").exists())
         for experiment, number in zip(found, "12345", strict=True):
@@ -113,7 +113,7 @@ def test_all_that_an_earlier_version_kept_is_there(home: Path) -> None:
         assert master.client.get(f"/api/v1/trials/1/media/{picture['id']}/content").content.startswith(b"\x89PNG")
         assert master.client.post("/api/v1/experiments/1/fork", json={}).status_code == 201
         assert master.client.delete("/api/v1/experiments/2").status_code == 200
-    with running_master(home) as master:
+    with running_master(home, database_url=migrated_url) as master:
         assert len(master.get("/experiments")) == 4  # and the one that is archived
 
 

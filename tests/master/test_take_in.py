@@ -176,8 +176,11 @@ def test_what_waits_to_be_taken_in_keeps_its_folder_and_its_blobs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "home"
-    asked = left(home, process=process_facts(os.getpid()), **program())
+    left(home, **program())
     put_blob(home)
+    with running_master(home) as master:
+        number = the_experiment(master, "CANCELED")["id"]
+    asked = left(home, process=process_facts(os.getpid()), **program())
     logged = BlobStore(str(home / "blobs"))
     other = hashlib.sha256(b"nobody's").hexdigest()
     logged.put(other, b"nobody's")
@@ -189,4 +192,5 @@ def test_what_waits_to_be_taken_in_keeps_its_folder_and_its_blobs(
         assert master.client.post("/api/v1/space/clean", json=body).status_code == 200
         collection.clear_old_runs(master.service.context)
         assert (Path(asked.directory) / "kernel.json").exists()
+        assert master.client.delete(f"/api/v1/experiments/{number}").status_code == 200
         assert (logged.missing([SHA256]), logged.missing([other])) == ([], [other])

@@ -109,7 +109,7 @@ class LocalExperiment:
         self._recording: Recording | None = None
         if not folder.temporary:
             self._bundle, why = kept_program(kind, payload, framework, settings, origin, folder.blobs)
-            self._recording = Recording(folder, self._request(why), self._bundle, named)
+            self._recording = Recording(folder, self._request(why), named)
         note_begun(Later(lambda: self.handle))
 
     @cached_property
@@ -333,6 +333,7 @@ class LocalExperiment:
             hparams=self._sample.hparams,
             trial_seed=self._sample.seed,
             length=self._length,
+            bundle=None if self._bundle is None else self._bundle.manifest,
             no_program=why_no_program,
             report=[CaptureRow.model_validate(row.model_dump()) for row in found],
             process=this_process(),

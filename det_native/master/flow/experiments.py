@@ -53,6 +53,9 @@ _NOT_PAUSED = (
     "Experiment {0} trains in a kernel or script of yours, which cannot be paused: det.experiment({0}).stop() ends it "
     "with a checkpoint, from which det.experiment({0}).continue_() goes on."
 )
+_NO_SLOTS = (
+    "Experiment {0} trains in a kernel or script of yours and holds no slot: nothing of that can change."
+)
 
 
 class Experiments:
@@ -231,6 +234,8 @@ class Experiments:
         with self._context.database.write() as transaction:
             experiment = experiments.get(transaction.connection, experiment_id, owner)
             _refuse_ended(experiment, "changed")
+            if experiment.in_kernel:
+                raise RequestError(409, _NO_SLOTS.format(experiment_id))
             given = changes.model_dump(include=changes.model_fields_set)
             wanted = ExperimentConfig.model_validate(experiment.config).resources.slots_per_trial
             if given.get("max_slots") is not None and given["max_slots"] < wanted:

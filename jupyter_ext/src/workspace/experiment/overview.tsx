@@ -206,6 +206,9 @@ function slotsOf(view: ExperimentView): string {
   const count = resources?.slots_per_trial;
   const trial = view.trials.find(({ slots = [] }) => slots.length > 0);
   const now = trial ? slotsText(trial, view.experiment) : '';
+  if (view.experiment?.in_kernel) {
+    return 'none: it trains in a kernel';
+  }
   if (count === 0) {
     return 'none: it trains on the processor';
   }
