@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from det_native.errors import DetError
 from det_native.experimental.arguments import Place
 
 if TYPE_CHECKING:
@@ -75,10 +76,14 @@ class Choice:
             Address of its master, empty for that of this machine; by default it has none.
         """
         if self.folder is not None and self.request is not None:
+            try:
+                number = getattr(experiment, "id", "")
+            except DetError:  # nobody has recorded it
+                return experiment
             is_named = master is not None and master != self.request.master
             place = f" at {master or 'this machine'}" if is_named else ""
             with self.folder.experiments.open("a", encoding="utf-8") as file:
-                file.write(f"{getattr(experiment, 'id', '')}{place}\n")
+                file.write(f"{number}{place}\n")
         return experiment
 
 
