@@ -62,12 +62,12 @@ class Choice:
             raw["resources"] = {**(resources or {}), "slots_per_trial": self.request.slots}
         return raw
 
-    def note(self, experiment: int | str, master: str | None = None) -> None:
+    def note(self, experiment: int, master: str | None = None) -> None:
         """Keep that a training call has begun an experiment.
 
         Parameters
         ----------
-        experiment : int or str
+        experiment : int
             Its number.
         master : str, optional
             Address of its master, empty for that of this machine; by default it has none.

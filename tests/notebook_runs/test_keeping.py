@@ -74,11 +74,15 @@ def test_experiments_belong_to_the_master_that_their_call_named(tmp_path: Path) 
     choice = Choice(folder, request)
     for number, master in ((1, "ssh://gpu-box"), (1, "https://other:8080"), (2, "https://other:8080"), (3, "")):
         choice.note(number, master)
-    choice.note("local-1")
+    choice.note(4)
     assert folder.experiment_names() == [
-        "1", "1 at https://other:8080", "2 at https://other:8080", "3 at this machine", "local-1",
+        "1", "1 at https://other:8080", "2 at https://other:8080", "3 at this machine", "4",
     ]  # fmt: skip
-    assert folder.experiments_by_master() == {"ssh://gpu-box": [1], "https://other:8080": [1, 2], "this machine": [3]}
+    assert folder.experiments_by_master() == {
+        "ssh://gpu-box": [1, 4],
+        "https://other:8080": [1, 2],
+        "this machine": [3],
+    }
 
 
 def test_a_run_waits_for_room_on_a_full_disk_and_none_begins_there(
