@@ -7,7 +7,7 @@ log="$VENV_TORCH/setup.log"
 [ -x "$VENV_TORCH/bin/python" ] || "$PYTHON" -m venv "$VENV_TORCH"
 echo "Installing Keras 3 and PyTorch into $VENV_TORCH (2 minutes; details in $log) ..."
 grep -v '^jax$' tools/python313.txt >"$VENV_TORCH/wanted.txt"
-if ! "$VENV_TORCH/bin/python" -m pip install -q -r "$VENV_TORCH/wanted.txt" -e '.[master]' \
+if ! "$VENV_TORCH/bin/python" -m pip install -q -r "$VENV_TORCH/wanted.txt" -e . \
     "torch==2.13.0" "keras==3.15.*" "tensorflow-cpu==2.21.*" >"$log" 2>&1; then
     tail -n 30 "$log" >&2
     exit 1

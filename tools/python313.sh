@@ -19,7 +19,7 @@ fi
 log="$VENV313/setup.log"
 echo "Installing Python 3.13 with Keras 3 into $VENV313 (2 minutes; details in $log) ..."
 # The extension of JupyterLab has been built by `make setup`; the same sources are installed here.
-if ! "$VENV313/bin/python" -m pip install -q -c constraints-3.13.txt -r tools/python313.txt -e '.[master]' >"$log" 2>&1; then
+if ! "$VENV313/bin/python" -m pip install -q -c constraints-3.13.txt -r tools/python313.txt -e . >"$log" 2>&1; then
     tail -n 30 "$log" >&2
     exit 1
 fi

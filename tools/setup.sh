@@ -52,7 +52,7 @@ install "PyTorch and TensorFlow" torch tensorflow-cpu
 requirements="$VENV/requirements.txt"
 "$VENV/bin/python" tools/requirements.py >"$requirements"
 install "the other packages" torch tensorflow-cpu --group dev -r "$requirements"
-install "det_native with its JupyterLab extension" --no-build-isolation -e '.[master]'
+install "det_native with its JupyterLab extension" --no-build-isolation -e .
 # ipykernel brings the kernel "Python 3"; one of the same interpreter that an earlier version installed goes.
 rm -rf "$VENV/share/jupyter/kernels/det-native"
 echo "Done: $VENV is ready. Next: make lab (JupyterLab on notebooks/), make demo, or make test."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import select
 import shutil
 import subprocess
@@ -11,12 +10,11 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from det_native.errors import MasterStartError, MissingDependencyError
+from det_native.errors import MasterStartError
 from det_native.schema.home import REFUSED, Home, RuntimeFile, last_runtime, read_runtime
 from det_native.schema.start_settings import PLAIN, SECRET
 
@@ -66,13 +64,10 @@ def ensure_master(home: Home, arguments: Sequence[str] = ()) -> Started:
     ------
     MasterStartError
         If it does not start; the message has the end of its log.
-    MissingDependencyError
-        If packages of the extra ``master`` are not installed.
     """
     running = read_runtime(home)
     if running is not None:
         return Started(running, fresh=False)
-    check_master_packages()
     try:
         home.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         with FileLock(home.start_lock, timeout=LONGEST_START_SECONDS, mode=0o600, poll_interval=_LOCK_POLL_SECONDS):
@@ -90,44 +85,6 @@ def ensure_master(home: Home, arguments: Sequence[str] = ()) -> Started:
         raise MasterStartError(
             f"The master's home {home.path} cannot be used: {error.strerror}. Set DET_HOME to a folder of yours."
         ) from error
-
-
-def check_master_packages() -> None:
-    """Check that a master can run in this Python.
-
-    Raises
-    ------
-    MissingDependencyError
-        If packages of the extra ``master`` are not installed.
-    """
-    missing = [name for name in _packages_of_master() if not _is_installed(name)]
-    if missing:
-        raise MissingDependencyError(
-            f'A master on this machine needs {", ".join(missing)}: run  pip install "det-native[master]"  here, or '
-            "name the master of another machine (DET_MASTER, or master_url=)."
-        )
-
-
-def _packages_of_master() -> list[str]:
-    try:
-        lines = requires("det-native") or []
-    except PackageNotFoundError:  # it runs from its source
-        return []
-    return [line for line in map(_name_for_master, lines) if line]
-
-
-def _name_for_master(requirement: str) -> str:
-    """Return the package that a line of the metadata asks for, empty where it is not of the extra ``master``."""
-    of_master = re.match(r"([\w.-]+).*;.*\bextra\s*==\s*['\"]master['\"]", requirement)
-    return of_master[1] if of_master else ""
-
-
-def _is_installed(name: str) -> bool:
-    try:
-        version(name)
-    except PackageNotFoundError:
-        return False
-    return True
 
 
 def _start(home: Home, arguments: Sequence[str]) -> RuntimeFile:

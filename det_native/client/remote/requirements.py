@@ -46,15 +46,10 @@ def pinned(notebook: Path | None, more: tuple[str, ...]) -> list[str]:
     own = requires("det-native") or []
     names = [_NAME.match(line)[0] for line in own if "extra ==" not in line]  # type: ignore[index]
     names += _configured(own)
-    # The other machine runs a master, for which this one may lack the packages.
-    of_master = [line.partition(";")[0].strip() for line in own if _extra(line) == "master"]
     known = packages_distributions()
     frameworks = [each for name in _FRAMEWORKS for each in known.get(name, [])]
     names += frameworks if notebook is None else _imported(notebook)
     found = {normal_name(name): text for name in names if (text := _pin(name)) is not None}
-    for line in of_master:
-        name = _NAME.match(line)[0]  # type: ignore[index]
-        found.setdefault(normal_name(name), _pin(name) or line)
     for requirement in more:
         match = _NAME.match(requirement)
         text = requirement if match is None or match[0] != requirement else _pin(requirement)
