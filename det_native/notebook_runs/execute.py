@@ -34,10 +34,17 @@ SAVE_SECONDS = 5.0
 FULL_DISK_SECONDS = 3_600.0
 #: For a kernel to leave the cell that it runs, once it is interrupted.
 INTERRUPT_SECONDS = 20.0
+#: For what a cell has shown to come, once it has ended: a busy machine takes its time for thousands of pictures.
+OUTPUT_SECONDS = 600
 # Paths of sockets have 108 bytes, with the null byte and what the kernel appends.
 _LONGEST_SOCKET = 90
 _MOST_OF_ERROR = 2_000
 _NO_INPUT = "StdinNotImplementedError"
+# For ipykernel: it drops what it shows beyond 1,000 messages that a busy machine has not taken yet.
+_SEND_ALL = (
+    "(lambda sent: sent.io_thread.schedule("
+    "lambda: sent.io_thread.socket.setsockopt(__import__('zmq').SNDHWM, 0)))(get_ipython().kernel.iopub_socket)"
+)
 
 
 def execute(folder: RunFolder) -> int:
@@ -107,6 +114,7 @@ class _Execution:
         self.client = NotebookClient(
             self.notebook,
             timeout=None,
+            iopub_timeout=OUTPUT_SECONDS,
             kernel_name=self.run.kernel,
             config=Config({"KernelManager": self._connection()}),
             allow_errors=False,
@@ -122,6 +130,7 @@ class _Execution:
         environment = {**os.environ, VARIABLE: str(self.folder.path), "JPY_SESSION_NAME": str(path)}
         async with self.client.async_setup_kernel(env=environment, cwd=str(path.parent)):
             self._take_signals()  # nbclient has set handlers of its own, which end the kernel at once
+            self.client.kc.execute(_SEND_ALL, silent=True, store_history=False)  # another kernel answers with an error
             try:
                 for place, cell in enumerate(self.notebook.cells):
                     if self.stopped_why:
