@@ -16,8 +16,7 @@ from det_jupyter.reaching import Reacher
 from det_jupyter.start import Starter
 from det_jupyter.statuses import Status, UnavailableError
 from det_native._version import PROTOCOL, __version__
-from det_native.client.addresses import proves_itself
-from det_native.client.addresses import named_master
+from det_native.client.addresses import named_master, proves_itself
 from det_native.client.connect import Address, locate
 from det_native.client.remote.target import is_ssh
 from det_native.client.session import PROTOCOL_HEADER
