@@ -22,9 +22,7 @@ from det_native.client.output import Output, takes_output_options
 from det_native.client.run_names import EXPERIMENT
 from det_native.client.source import Source
 from det_native.client.state_words import experiment_word
-from det_native.errors import DetError, ExperimentFailedError
-from det_native.kernel_runs.recording import NotRecordedError
-from det_native.kernel_runs.source import KernelSource
+from det_native.errors import DetError, ExperimentFailedError, MasterUnreachableError
 from det_native.schema.states import ExperimentState
 
 #: The experiment that was waited for was stopped; or it goes on, and the time is over.
@@ -83,13 +81,15 @@ def create(
     if as_json:
         print_json(experiment.detail())
         return
-    in_this_process = isinstance(experiment.source, KernelSource)
+    here = local and experiment.source.trained_here
     try:
-        click.echo(f"Experiment {experiment.id} {'has ended' if in_this_process else 'is submitted'}.")
-    except NotRecordedError as error:
-        click.echo(str(error))
+        click.echo(f"Experiment {experiment.id} {'has ended' if here else 'is submitted'}.")
+    except MasterUnreachableError as error:
+        if not here:
+            raise
+        click.echo(str(error))  # the training is over, and no master has it
         return
-    if (follow or local) and not in_this_process:
+    if (follow or local) and not here:
         following.print_logs(experiment.source, experiment.id, None, LogOptions(follow=True))
     if follow or local:
         context.exit(_end(experiment.source, experiment.id))
