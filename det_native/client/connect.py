@@ -38,6 +38,16 @@ _sessions: dict[tuple[int, str, str], Session] = {}
 _lock = threading.RLock()
 
 
+def _renew_lock() -> None:
+    global _lock
+    _lock = threading.RLock()
+
+
+# A thread of the parent's, which records a run, may hold it.
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_renew_lock)
+
+
 @dataclass(frozen=True)
 class Address:
     """Where a master is, and what opens it.

@@ -100,13 +100,13 @@ def make_run_folder(*, recorded: bool) -> RunFolder:
 
 def spare_root() -> Path:
     """Return where runs lie whose home cannot be written; a master that starts looks there, too."""
-    return Path(tempfile.gettempdir()) / f"det-native-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
+    return Path(tempfile.gettempdir()) / f"det-native-{os.getuid()}"
 
 
 def _made(folder: RunFolder) -> RunFolder:
     for path in (folder.root, folder.path.parent, folder.path):
         path.mkdir(mode=0o700, parents=path is folder.root, exist_ok=True)
     found = folder.root.stat()
-    if not folder.in_home and hasattr(os, "getuid") and (found.st_uid != os.getuid() or found.st_mode & 0o077):
+    if not folder.in_home and (found.st_uid != os.getuid() or found.st_mode & 0o077):
         raise PermissionError(f"{folder.root} belongs to another user, or others may enter it.")
     return folder
