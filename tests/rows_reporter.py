@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from det_harness.local.run import LocalRun, run_local
+from det_harness.local.run import LocalRun, local_run
 from det_harness.trial.checkpoint import CheckpointOwner
 from det_harness.trial.services import Controller, Reporter, Services
 
@@ -178,8 +178,7 @@ def train_here(
     """Train one trial in this process, to the end, with its checkpoints in a folder; its reporter has the rows."""
     searcher = config.get("searcher") or {}
     reporter = RowsReporter(searcher.get("metric"), smaller_is_better=searcher.get("smaller_is_better", True))
-    return run_local(
-        build,
+    with local_run(
         config=config,
         hparams=hparams,
         trial_seed=trial_seed,
@@ -189,4 +188,6 @@ def train_here(
         tensorboard=directory.parent / "tensorboard",
         reporter=reporter,
         test=test,
-    )
+    ) as run:
+        run.outcome = build(run.services).run()
+    return run

@@ -15,7 +15,7 @@ from det_native.client.log_options import LogOptions
 from det_native.client.output import Output, takes_output_options
 from det_native.client.run_names import EXPERIMENT
 from det_native.client.users_errors import users_traceback
-from det_native.errors import DetError
+from det_native.errors import DetError, MasterUnreachableError
 
 if TYPE_CHECKING:
     from det_native.client.source import Source
@@ -76,16 +76,15 @@ def create(
     if as_json:
         print_json(experiment.detail())
         return
-    from det_native.kernel_runs.recording import NotRecordedError
-    from det_native.kernel_runs.source import KernelSource
-
-    in_this_process = isinstance(experiment.source, KernelSource)
+    here = local and experiment.source.trained_here
     try:
-        click.echo(f"Experiment {experiment.id} {'has ended' if in_this_process else 'is submitted'}.")
-    except NotRecordedError as error:
-        click.echo(str(error))
+        click.echo(f"Experiment {experiment.id} {'has ended' if here else 'is submitted'}.")
+    except MasterUnreachableError as error:
+        if not here:
+            raise
+        click.echo(str(error))  # the training is over, and no master has it
         return
-    if (follow or local) and not in_this_process:
+    if (follow or local) and not here:
         from det_native.client import following
 
         following.print_logs(experiment.source, experiment.id, None, LogOptions(follow=True))

@@ -29,6 +29,11 @@ class Source(Protocol):
         return False
 
     @property
+    def trained_here(self) -> bool:
+        """Whether its experiment trains, or has trained, in this process."""
+        return False
+
+    @property
     def url(self) -> str:
         """Address of the master."""
         return ""

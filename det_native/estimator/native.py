@@ -134,9 +134,9 @@ class EstimatorNativeContext(EvaluatingContext):
 
         Returns
         -------
-        tuple or Experiment
-            In a local run the metrics of the last evaluation and the list of what the exporters have exported; for the
-            cluster the experiment, at once. Unpacked (``metrics, exports = ...``), it waits for its end and gives both.
+        Experiment
+            Unpacked (``metrics, exports = ...``), it gives the metrics of the last evaluation and the list of what the
+            exporters have exported.
 
         Raises
         ------

@@ -48,6 +48,11 @@ class KernelSource(HttpSource):
     def __repr__(self) -> str:
         return "KernelSource()"
 
+    @property
+    def trained_here(self) -> bool:
+        """True."""
+        return True
+
     def number(self) -> int:
         """Return the number of the experiment.
 

@@ -1,4 +1,4 @@
-"""What the log of a trial says of what its search decides, the same on a master and in a local run."""
+"""What the log of a trial says of what its search decides."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ for epoch in context.epochs(3):
 
 def local(cell: str) -> str:
     """Return a cell that trains here."""
-    return cell.replace("settings))", "settings), local=True)")
+    return cell.replace("wait=False", "local=True").replace("settings))", "settings), local=True)")
 
 
 @pytest.fixture

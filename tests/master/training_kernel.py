@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 
 import httpx
-from det_harness.trial.report import open_reporter
+from det_harness.trial.report import SpoolReporter
+from det_harness.trial.spool import Spool
 from kernel_parts import kernel_run, process_facts, wait_to_be_taken_in
 
 from det_native.errors import MasterError
@@ -55,7 +56,8 @@ def main(home: Path, address: Path) -> None:
     """Train until the process is killed; say of each batch that it is in the spool."""
     asked = kernel_run(home, process_facts(os.getpid()), length=100_000)
     folder = wait_to_be_taken_in(asked)
-    reporter = open_reporter(Connection(asked, address), folder / "spool", metric="loss", smaller_is_better=True)
+    spool = Spool(folder / "spool")
+    reporter = SpoolReporter(Connection(asked, address), spool, metric="loss", smaller_is_better=True)
     reporter.started(0, 100_000)
     with (folder / "output.log").open("a") as output:
         for batch, _ in enumerate(sys.stdin, 1):

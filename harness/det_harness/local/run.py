@@ -23,7 +23,7 @@ from det_harness.trial.forks import is_forked_child
 from det_harness.trial.lengths import one_of_each, periods_of
 from det_harness.trial.publishing import Journal
 from det_harness.trial.schedule import Schedule, Train
-from det_harness.trial.services import Controller, Outcome, Services
+from det_harness.trial.services import Outcome, Services
 from det_native.logged.place import taken_by
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.nvml import own_gpus
@@ -171,26 +171,6 @@ def local_run(**trial: Unpack[LocalTrial]) -> Iterator[LocalRun]:
             yield run
         finally:
             checkpoints.wait()
-
-
-def run_local(build: Callable[[Services], Controller], **trial: Unpack[LocalTrial]) -> LocalRun:
-    """Train one trial in this process, to the end; see :func:`local_run`.
-
-    Parameters
-    ----------
-    build : callable
-        Makes the controller out of its services.
-    trial
-        See :class:`LocalTrial`.
-
-    Raises
-    ------
-    Exception
-        Whatever the user's code raises, as it is.
-    """
-    with local_run(**trial) as run:
-        run.outcome = build(run.services).run()
-    return run
 
 
 @contextmanager

@@ -7,7 +7,6 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, Protocol
 
 from det_harness.trial import activity
@@ -496,17 +495,3 @@ class SpoolReporter:
         with self._wake:
             self._sending_ended = True
             self._stop = self._stop or stop
-
-
-def open_reporter(
-    connection: Connection,
-    directory: Path,
-    *,
-    metric: str | None,
-    smaller_is_better: bool,
-    on_checkpoint: Callable[[], None] | None = None,
-) -> SpoolReporter:
-    """Start a reporter with its spool in `directory`."""
-    return SpoolReporter(
-        connection, Spool(directory), metric=metric, smaller_is_better=smaller_is_better, on_checkpoint=on_checkpoint
-    )

@@ -34,9 +34,10 @@ from det_harness.trial.ending import ended_early, leave_exit_report, told_length
 from det_harness.trial.forks import end_forked_child, is_forked_child, this_is_the_worker
 from det_harness.trial.lengths import periods_of
 from det_harness.trial.publications import Publications
-from det_harness.trial.report import SpoolReporter, open_reporter
+from det_harness.trial.report import SpoolReporter
 from det_harness.trial.schedule import Schedule, Train
 from det_harness.trial.services import Outcome, Services
+from det_harness.trial.spool import Spool
 from det_harness.trial.user_files import UserFiles
 from det_harness.trial.warm_start import WarmStart
 from det_harness.trial.written_files import WrittenFiles
@@ -145,9 +146,9 @@ class TrialRun:
 
     def _open_reporter(self) -> SpoolReporter:
         job = self._job
-        return open_reporter(
+        return SpoolReporter(
             MasterConnection(session_of_run(job.master_url, job.token, job.home), job.run_id),
-            self._directory / "spool",
+            Spool(self._directory / "spool"),
             metric=self._environment.metric,
             smaller_is_better=self._environment.smaller_is_better,
             on_checkpoint=self._checkpoint_reported,
