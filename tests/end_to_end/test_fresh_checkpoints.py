@@ -7,10 +7,14 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from recording import recording_master
+
+from det_native.schema.home import Home
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 
@@ -64,6 +68,7 @@ model = context.wrap_model(model)
 model.compile(loss="mse", optimizer="sgd")
 x = np.random.default_rng(1).normal(size=(32, 3)).astype("float32")
 model.fit(x, x[:, :2] * 2, batch_size=8, epochs=2, validation_data=(x, x[:, :2] * 2), verbose=0)
+context.experiment.wait()
 """
 
 
@@ -72,8 +77,12 @@ class Scripts:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        (folder / "home").mkdir()
-        self.environment = {**os.environ, "DET_HOME": str(folder / "home"), "TF_CPP_MIN_LOG_LEVEL": "3"}
+        self.environment = {
+            **os.environ,
+            "DET_HOME": str(folder / "home"),
+            "DET_RECORD": "on",
+            "TF_CPP_MIN_LOG_LEVEL": "3",
+        }
 
     def run(self, source: str) -> Any:
         """Run a script; return what its last line of output is, as JSON, if it is."""
@@ -92,31 +101,33 @@ class Scripts:
 
 
 @pytest.fixture(scope="module")
-def torch_scripts(tmp_path_factory: pytest.TempPathFactory) -> Scripts:
+def torch_scripts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scripts]:
     scripts = Scripts(tmp_path_factory.mktemp("torch"))
-    scripts.run(TORCH)
-    return scripts
+    with recording_master(Home(scripts.folder / "home")):
+        scripts.run(TORCH)
+        yield scripts
 
 
 @pytest.fixture(scope="module")
-def keras_scripts(tmp_path_factory: pytest.TempPathFactory) -> Scripts:
+def keras_scripts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scripts]:
     scripts = Scripts(tmp_path_factory.mktemp("keras"))
-    scripts.run(KERAS)
-    return scripts
+    with recording_master(Home(scripts.folder / "home")):
+        scripts.run(KERAS)
+        yield scripts
 
 
 def test_a_checkpoint_of_pytorch_in_a_fresh_process(torch_scripts: Scripts) -> None:
     found = torch_scripts.run("""
         import json, torch
         import det_native as det
-        experiment = det.experiment("local-1")
+        experiment = det.experiment(1)
         best = experiment.select_checkpoint(best=True)
         x = torch.ones(1, 3)
         expected = best.load().model(x)
         best.verify()
         best.add_metadata({"seen": 1})
         best.pin()
-        again = det.experiment("local-1").trials[0].select_checkpoint(uuid=best.uuid)
+        again = det.experiment(1).trials[0].select_checkpoint(uuid=best.uuid)
         folder = best.download("down")
         other = det.experimental.Checkpoint.load_from_path(folder, map_location=torch.device("cpu"))
         assert torch.equal(other.model(x), expected)
@@ -132,31 +143,29 @@ def test_a_checkpoint_of_pytorch_in_a_fresh_process(torch_scripts: Scripts) -> N
         refused(lambda: best.load(map_location="nowhere"))
         refused(lambda: best.load(tags=["serve"]))
         refused(again.delete)
-        refused(lambda: det.create_model("m").register_version(best))
         again.unpin()
         first = experiment.checkpoints[0]
         first.delete()
         print(json.dumps({
             "metadata": again.metadata, "id": again.experiment_id, "format": again.format, "errors": errors,
-            "left": len(det.experiment("local-1").checkpoints), "pinned": again.pinned,
+            "left": len(det.experiment(1).checkpoints), "pinned": again.pinned,
             "value": again.validation["metrics"]["validationMetrics"]["error"], "metrics": again.metrics["error"],
         }))
         """)
     assert found["metadata"] == {"seen": 1}
-    assert (found["id"], found["format"], found["left"], found["pinned"]) == ("local-1", "cloudpickle", 1, False)
+    assert (found["id"], found["format"], found["left"], found["pinned"]) == (1, "cloudpickle", 1, False)
     assert found["value"] == found["metrics"]
-    nowhere, tags, pinned, registered = found["errors"]
+    nowhere, tags, pinned = found["errors"]
     assert "map_location='nowhere' is no device" in nowhere
     assert "tags= is for SavedModels" in tags
     assert "it is pinned; unpin it first" in pinned
-    assert "is of the run local-1" in registered
 
 
 def test_a_model_of_pytorch_is_exported_with_the_same_outputs(torch_scripts: Scripts) -> None:
     found = torch_scripts.run("""
         import json, torch
         import det_native as det
-        best = det.experiment("local-1").top_checkpoint()
+        best = det.experiment(1).top_checkpoint()
         x = torch.randn(5, 3, generator=torch.Generator().manual_seed(7))
         model = best.load().model
         expected = model(x)
@@ -201,7 +210,7 @@ def test_a_checkpoint_of_keras_in_a_fresh_process(keras_scripts: Scripts) -> Non
         import json, numpy as np
         import tensorflow as tf
         import det_native as det
-        best = det.experiment("local-1").select_checkpoint(latest=True)
+        best = det.experiment(1).select_checkpoint(latest=True)
         x = np.ones((5, 3), "float32")
         model = best.load()
         expected = model.predict(x, verbose=0)
@@ -227,7 +236,7 @@ def test_a_checkpoint_of_keras_in_a_fresh_process(keras_scripts: Scripts) -> Non
             except det.errors.DetError as error:
                 errors.append(str(error))
         print(json.dumps({"same": [bool(s) for s in same], "errors": errors, "format": best.format,
-                          "again": det.experiment("local-1").checkpoints[-1].metadata}))
+                          "again": det.experiment(1).checkpoints[-1].metadata}))
         """)
     assert found["same"] == [True] * 4
     assert found["again"] == {"by": "keras"}

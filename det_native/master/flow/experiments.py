@@ -53,9 +53,7 @@ _NOT_PAUSED = (
     "Experiment {0} trains in a kernel or script of yours, which cannot be paused: det.experiment({0}).stop() ends it "
     "with a checkpoint, from which det.experiment({0}).continue_() goes on."
 )
-_NO_SLOTS = (
-    "Experiment {0} trains in a kernel or script of yours and holds no slot: nothing of that can change."
-)
+_NO_SLOTS = "Experiment {0} trains in a kernel or script of yours and holds no slot: nothing of that can change."
 
 
 class Experiments:
