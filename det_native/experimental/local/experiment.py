@@ -97,7 +97,7 @@ class LocalExperiment:
         self._settings = settings
         self._sample = sample
         self._folder = folder = make_run_folder(recorded=records() and not settings.place.test)
-        named = named_master(settings.master_url)
+        self._named = named = named_master(settings.master_url)
         self._place, self._config = place_of_checkpoints(config, folder, elsewhere=named is not None)
         self._storage = CheckpointStorage(*self._place)
         self._environment = TrialEnvironment(
@@ -112,9 +112,6 @@ class LocalExperiment:
             self._bundle, why = kept_program(kind, payload, framework, settings, origin, folder.blobs)
             self._recording = Recording(folder, self._request(why), named)
         note_begun(Later(lambda: self.handle))
-        if self._recording is not None:
-            recording = self._recording
-            recording.when_recorded(lambda: choice().note(recording.wait().experiment_id, named or ""))
 
     @cached_property
     def handle(self) -> Experiment:
@@ -318,6 +315,9 @@ class LocalExperiment:
         reporter.leave()
         self._source.ended(reporter)
         recording.end()
+        if choice().folder is not None:  # a notebook that runs as a whole, where nobody waits
+            with suppress(DetError):
+                choice().note(self.handle.id, self._named or "")
         if recording.failed:
             print(recording.why_not)
         elif reason is ExitReason.USER_ERROR and report.batch:
