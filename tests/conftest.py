@@ -99,6 +99,7 @@ def _users_home_stays_absent(tmp_path_factory: pytest.TempPathFactory) -> Iterat
     was_there = data.exists()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DET_HOME", str(tmp_path_factory.mktemp("det-home-of-session")))
+        patch.setenv(RECORD, "off")  # kernels that modules share start no master either
         yield
     assert was_there or not data.exists(), f"tests wrote into {data}: {sorted(data.rglob('*'))[:20]}"
 

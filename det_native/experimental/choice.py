@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from det_native.experimental.arguments import Place
 
 if TYPE_CHECKING:
+    from det_native.client.handles import Experiment
     from det_native.notebook_runs.folders import RunFolder
     from det_native.schema.notebook_runs import RunRequest
 
-Handle = TypeVar("Handle")
+Handle = TypeVar("Handle", bound="Experiment")
 ConfigInput = Mapping[str, Any] | str | Path | None
 
 VARIABLE = "DET_NOTEBOOK_RUN"
@@ -65,20 +66,20 @@ class Choice:
             raw["resources"] = {**(resources or {}), "slots_per_trial": self.request.slots}
         return raw
 
-    def note(self, experiment: Handle, master: str | None = None) -> Handle:
+    def note(self, experiment: Handle, master: str) -> Handle:
         """Keep that a training call has begun an experiment, and return its handle.
 
         Parameters
         ----------
         experiment : Experiment
-        master : str, optional
-            Address of its master, empty for that of this machine; by default it has none.
+        master : str
+            Address of its master, empty for that of this machine.
         """
         if self.folder is not None and self.request is not None:
-            is_named = master is not None and master != self.request.master
-            place = f" at {master or 'this machine'}" if is_named else ""
+            place = "" if master == self.request.master else f" at {master or 'this machine'}"
+            line = f"{experiment.id}{place}\n"
             with self.folder.experiments.open("a", encoding="utf-8") as file:
-                file.write(f"{getattr(experiment, 'id', '')}{place}\n")
+                file.write(line)
         return experiment
 
 

@@ -13,7 +13,6 @@ from det_native.client.arguments import Show
 from det_native.client.handles import Experiment
 from det_native.errors import ArgumentError, of_the_users
 from det_native.experimental.arguments import Mode, any_documented_order
-from det_native.experimental.choice import choice
 from det_native.experimental.directory import working_directory
 from det_native.experimental.origin import Origin
 from det_native.experimental.scripts import check_launcher
@@ -126,7 +125,7 @@ def _train(trial_class: type[Trial], name: str, framework: Framework, settings: 
         from det_native.experimental.local.calls import create_here
 
         try:
-            return choice().note(create_here(trial_class, framework, loaded, settings, origin))
+            return create_here(trial_class, framework, loaded, settings, origin)
         except OwnProcessNeededError as need:
             settings = by_master(settings, str(need))
         return _train(trial_class, name, framework, settings, origin)

@@ -188,7 +188,7 @@ def train_by_fit(
         wait_for(experiment, call, settings)
         return experiment
     try:
-        return choice().note(fit_here(call, settings, origin))
+        return fit_here(call, settings, origin)
     except Exception as error:  # noqa: BLE001 (raised again)
         __tracebackhide__ = True
         raise of_the_users(error)

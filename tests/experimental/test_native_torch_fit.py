@@ -21,7 +21,7 @@ from det_native.pytorch import PyTorchCallback  # noqa: E402
 from det_native.schema.loading import ConfigurationWarning  # noqa: E402
 from det_native.schema.states import ExperimentState  # noqa: E402
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("recorded")]
 
 
 def test_fit_trains_to_the_end_and_returns_the_handle() -> None:

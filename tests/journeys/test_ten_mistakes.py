@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from journey_kernel import Notebook, Ran
 
+import det_native as det
+from det_native.schema.home import Home
 from det_native.schema.own_message import memory_advice
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
@@ -245,21 +247,26 @@ def test_8_a_file_that_was_deleted(torch: Notebook) -> None:
 
 
 def test_9_a_kernel_that_is_restarted(
-    torch: Notebook, tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]
+    torch: Notebook, tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str], at_home: Home
 ) -> None:
-    runs = Path(environment["DET_HOME"]) / "local"
+    def newest() -> int:
+        return max((experiment.id for experiment in det.experiments(limit=1)), default=0)
+
     for other in notebook_of(tmp_path_factory, environment, TORCH):
         other.run("class Hangs(Base):\n    def loss(self, batch, batch_idx):\n        time.sleep(600 * batch_idx)")
-        known = set(runs.glob("*/trials/1"))
+        before = newest()
         other.begin("det.experimental.create(Hangs, config(), local=True)")
         deadline = time.monotonic() + 120
-        while not (begun := set(runs.glob("*/trials/1")) - known) and time.monotonic() < deadline:
+        while newest() == before and time.monotonic() < deadline:
             time.sleep(0.05)
         other.restart()
-        number = begun.pop().parent.parent.name
         lost = other.run("experiment.wait()", fails=True)
         assert lost.error == "NameError: name 'experiment' is not defined"
-        shown = other.run(f"import det_native as det\nprint(det.attach('local-{number}'))").stdout
+        number = newest()
+        assert number > before
+        while det.experiment(number).state == "Running" and time.monotonic() < deadline:
+            time.sleep(0.05)
+        shown = other.run(f"import det_native as det\nprint(det.attach({number}))").stdout
     assert re.search(
         r"stopped.*its kernel was restarted or ended in the middle of it, after batch \d of 4\.", shown, re.S
     )

@@ -34,7 +34,7 @@ from det_native.keras.caches.store import CacheFolder, Records
 from det_native.schema.environment import Ranks, TrialEnvironment
 from det_native.schema.home import Home
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("recorded")]
 
 COUNT = 23
 Point = namedtuple("Point", "x y")

@@ -15,7 +15,7 @@ import det_native as det
 from det_native.errors import ArgumentError, TrialDefinitionError
 from det_native.keras import TFKerasTrial, TFKerasTrialContext
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("recorded")]
 
 CONFIG: dict[str, Any] = {
     "hyperparameters": {"global_batch_size": 8, "units": 4},

@@ -23,7 +23,7 @@ from det_native.errors import InvalidDataError
 from det_native.keras import SequenceAdapter, TFKerasTrial
 from det_native.schema.environment import Ranks, TrialEnvironment
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("recorded")]
 
 DIGITS = load_digits()
 X_TRAIN, X_VAL, Y_TRAIN, Y_VAL = train_test_split(

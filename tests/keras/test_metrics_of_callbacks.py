@@ -11,7 +11,7 @@ import tensorflow as tf
 import det_native as det
 from det_native.errors import TrialDefinitionError
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("recorded")]
 
 X = np.random.default_rng(0).normal(size=(12, 3)).astype("float32")
 Y = X.sum(1, keepdims=True)

@@ -15,7 +15,7 @@ from det_native.errors import CheckpointError, SignatureError, UnsupportedFeatur
 from det_native.keras.generations import BACKEND
 from det_native.keras.generations.keras3 import class_weighting, metrics_given, weighted
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("recorded")]
 
 keras = tf.keras
 RECORDS, STEPS = 44, 6

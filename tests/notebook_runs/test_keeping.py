@@ -43,9 +43,8 @@ def test_experiments_belong_to_the_master_that_their_call_named(tmp_path: Path) 
     choice = Choice(folder, request)
     for number, master in ((1, "ssh://gpu-box"), (1, "https://other:8080"), (2, "https://other:8080"), (3, "")):
         choice.note(SimpleNamespace(id=number), master)
-    choice.note(SimpleNamespace(id="local-1"))
     assert folder.experiment_names() == [
-        "1", "1 at https://other:8080", "2 at https://other:8080", "3 at this machine", "local-1",
+        "1", "1 at https://other:8080", "2 at https://other:8080", "3 at this machine",
     ]  # fmt: skip
     assert folder.experiments_by_master() == {"ssh://gpu-box": [1], "https://other:8080": [1, 2], "this machine": [3]}
 

@@ -5,6 +5,7 @@ They import ``determined``, as such code does.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from digits_trials import Digits
 from torch import nn
 from torch.nn import functional as F  # noqa: N812 (as everybody writes it)
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("recorded")]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -252,8 +253,8 @@ def test_a_gan_with_two_optimizers() -> None:
     first, last = (row["distance"] for row in experiment.metrics())
     assert first > 0.2
     assert last < 0.1
-    home = Path(experiment.source._store.folder)
-    assert list((home / "trials/1/tensorboard").glob("events.out.tfevents*"))
+    events = Path(os.environ["DET_HOME"], "tensorboard", str(experiment.id), str(experiment.trials[0].id))
+    assert list(events.glob("events.out.tfevents*"))
 
 
 @pytest.mark.long

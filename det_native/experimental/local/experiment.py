@@ -19,6 +19,7 @@ from det_native.client.addresses import named_master
 from det_native.client.last import note_begun
 from det_native.display.environment import in_notebook
 from det_native.errors import DetError, InvalidHP
+from det_native.experimental.choice import choice
 from det_native.experimental.directory import working_directory
 from det_native.experimental.local.checkpoint_place import place_of_checkpoints
 from det_native.experimental.local.failures import describe
@@ -96,7 +97,7 @@ class LocalExperiment:
         self._settings = settings
         self._sample = sample
         self._folder = folder = make_run_folder(recorded=records() and not settings.place.test)
-        named = named_master(settings.master_url)
+        self._named = named = named_master(settings.master_url)
         self._place, self._config = place_of_checkpoints(config, folder, elsewhere=named is not None)
         self._storage = CheckpointStorage(*self._place)
         self._environment = TrialEnvironment(
@@ -314,6 +315,9 @@ class LocalExperiment:
         reporter.leave()
         self._source.ended(reporter)
         recording.end()
+        if choice().folder is not None:  # a notebook that runs as a whole, where nobody waits
+            with suppress(DetError):
+                choice().note(self.handle, self._named or "")
         if recording.failed:
             print(recording.why_not)
         elif reason is ExitReason.USER_ERROR and report.batch:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from det_native.errors import of_the_users
 from det_native.experimental.cell_end import at_the_end
-from det_native.experimental.choice import choice
 from det_native.experimental.local.experiment import LocalExperiment
 from det_native.experimental.local.samples import config_of_call, sample_of_call
 from det_native.experimental.proof import note_trained
@@ -76,7 +75,6 @@ def _batches(call: TrainingCall, settings: Settings, origin: Origin) -> Generato
     except Exception as error:  # noqa: BLE001 (raised again)
         __tracebackhide__ = True
         raise of_the_users(error)
-    choice().note(call.context.experiment)
 
 
 def _close_at_the_end(batches: Generator[Any, None, None]) -> None:
