@@ -67,7 +67,7 @@ dataset = context.wrap_dataset(tf.data.Dataset.from_tensor_slices((rows, rows.su
 model = context.wrap_model(tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(1)]))
 model.compile(tf.keras.optimizers.SGD(0.0), "mse")
 history = model.fit(dataset, epochs=2, verbose=0)
-print("epochs", len(history.history["loss"]), history.experiment.trials[0].checkpoints[-1].batch)
+print("epochs", len(history.history["loss"]), history.trials[0].checkpoints[-1].batch)
 """
 
 
@@ -83,5 +83,5 @@ def test_horovod_connects_them_where_it_is_asked_for(keras_kernel: Kernel) -> No
     by = '"slots_per_trial": 2}, distributed={"backend": "horovod"})'
     changed = FIT.replace('"slots_per_trial": 2})', by).replace("wait=False", "local=True")
     told = keras_kernel.run(f"settings = {{}}\n{changed}\nprint('after', int(model.optimizer.iterations))").text
-    assert told.count("connected by horovod: True") == 6
+    assert told.count("connected by horovod: True") == 3
     assert f"after {BATCHES}" in told
