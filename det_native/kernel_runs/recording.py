@@ -29,6 +29,8 @@ FIRST_BATCH_SECONDS = 2.0
 _FIRST_PAUSE_SECONDS = 2.5
 _LONGEST_PAUSE_SECONDS = 300.0
 _REVIVE_SECONDS = 30.0
+# Whoever waits has it tried, but not for each of the questions of one cell.
+_AGAIN_SECONDS = 5.0
 # Reports with contents: what they name has to be there before them.
 _WITH_CONTENTS = ('"type":"media"', '"type":"artifacts"')
 
@@ -166,8 +168,8 @@ class Recording:
             return
         asked = time.monotonic()
         with self._lock:
-            # Another thread may have tried since this one asked.
-            if self._numbers is not None or asked < self._failed + (0 if at_once else self._pause):
+            # Another thread may have tried since this one asked, or the question before this one.
+            if self._numbers is not None or asked < self._failed + (_AGAIN_SECONDS if at_once else self._pause):
                 return
             try:
                 self._numbers = self._recorded()

@@ -88,7 +88,7 @@ _LOOK_PATIENCE = 1.0  # seconds
 # So long the answer to a deletion waits for its end.
 DELETION_SECONDS = 40.0
 _MACHINES_SECONDS = 15.0
-_LEFT_SECONDS = 60.0
+_LEFT_SECONDS = 10.0
 #: Live runs are asked to report no more often in all; each of them gathers its rows so long.
 REPORTS_PER_SECOND = 100.0
 KILLED_ON_A_FULL_DISK = (

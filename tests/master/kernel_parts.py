@@ -74,23 +74,28 @@ class KernelWorker(Worker):
         assert answer.status_code == 200, answer.text
         self.asked = asked
         self.experiment_id, self.trial_id = answer.json()["experiment_id"], answer.json()["trial_id"]
-        job = TrialJob(
-            protocol=PROTOCOL,
-            master_url="",
-            directory=asked.directory,
-            blobs="",
-            bundle=manifest(),
-            bundle_id=asked.bundle_id or "",
-            checkpoints=str(checkpoints or Path(asked.directory).parents[1] / "checkpoints"),
-            token=asked.token,
-            run_id=asked.run_id,
-            experiment_id=0,
-            trial_id=0,
-            config={},
-            hparams=asked.hparams,
-            trial_seed=asked.trial_seed,
-        )
-        super().__init__(master, job)
+        job = job_in(Path(asked.directory).parents[1], asked.run_id, asked.token)
+        super().__init__(master, job.model_copy(update={"checkpoints": str(checkpoints or job.checkpoints)}))
+
+
+def job_in(root: Path, run_id: str, token: str = "") -> TrialJob:
+    """Return what a process knows of its run, whose files lie in a folder."""
+    return TrialJob(
+        protocol=PROTOCOL,
+        master_url="",
+        directory=str(root / "runs" / run_id),
+        blobs="",
+        bundle=manifest(),
+        bundle_id="",
+        checkpoints=str(root / "checkpoints"),
+        token=token,
+        run_id=run_id,
+        experiment_id=0,
+        trial_id=0,
+        config={},
+        hparams={"global_batch_size": 32},
+        trial_seed=7,
+    )
 
 
 def record(master: Master, asked: KernelRun) -> httpx.Response:

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kernel_parts import STARTED, kernel_run, process_facts, wait_to_be_taken_in
-from master_parts import Master, manifest, running_master
+from kernel_parts import STARTED, job_in, kernel_run, process_facts, wait_to_be_taken_in
+from master_parts import Master, manifest, publish, running_master
 
 from det_native.master.flow import collection, kernels, take_in
 from det_native.schema.kernel_runs import KernelRun
 from det_native.schema.manifests import FileEntry
+from det_native.schema.run_ids import new_id
 from det_native.schema.sealed import seal
 from det_native.storage.blobs import BlobStore
 
@@ -137,7 +138,9 @@ def test_one_of_another_machine_or_boot_is_taken_in_once_it_was_silent_for_long(
 
 def test_a_run_whose_home_could_not_be_written_is_found_among_the_temporary_files(tmp_path: Path) -> None:
     spare = tmp_path / f"det-native-{os.getuid()}"
-    asked = left(spare, **program())
+    run_id = new_id()
+    uuid, checkpoint = publish(job_in(spare, run_id), 50)
+    asked = left(spare, checkpoint, **program(), run_id=run_id)
     put_blob(spare)
     spare.chmod(0o755)
     with running_master(tmp_path / "home") as master:
@@ -149,6 +152,11 @@ def test_a_run_whose_home_could_not_be_written_is_found_among_the_temporary_file
         moved = tmp_path / "home" / "runs" / asked.run_id
         master.until("/master", lambda _: moved.is_dir() and not Path(asked.directory).exists())
         assert BlobStore(str(tmp_path / "home" / "blobs")).read(SHA256) == CONTENT
+        place = tmp_path / "home" / "checkpoints" / uuid
+        master.until(f"/checkpoints/{uuid}", lambda found: found["location"] == str(place))
+        assert (place / "weights").read_text() == "weights after 50"
+        assert master.client.get(f"/api/v1/checkpoints/{uuid}/files/weights").content == b"weights after 50"
+        assert not (spare / "checkpoints" / uuid).exists(), "the system clears the folder of temporary files away"
         assert master.client.delete(f"/api/v1/experiments/{number}").status_code == 200
         assert not moved.exists()
         master.service.take_in.look()

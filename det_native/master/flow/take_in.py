@@ -20,7 +20,7 @@ from det_native.master.flow import kernels
 from det_native.master.flow.context import Context
 from det_native.master.flow.kernel_runs import record
 from det_native.master.flow.stores import absent
-from det_native.master.store import bundles, runs
+from det_native.master.store import bundles, checkpoints, experiments, runs
 from det_native.schema.exit_report import EXIT_NAME
 from det_native.schema.kernel_runs import REQUEST_NAME, KernelRun, KernelRunRecorded
 from det_native.schema.processes import is_alive, is_near
@@ -79,6 +79,23 @@ def bring_home(context: Context, run_id: str, recorded: KernelRunRecorded) -> No
         target.parent.mkdir(mode=0o700, exist_ok=True)
         shutil.move(folder, target)
         context.kernels.move(run_id, target)
+        _bring_checkpoints(context, folder.parents[1] / "checkpoints", recorded.experiment_id)
+
+
+def _bring_checkpoints(context: Context, place: Path, experiment_id: int) -> None:
+    """Move the checkpoints of a run whose home could not be written, which lie where the system clears away."""
+    with context.database.read() as connection:
+        if experiments.kept_at(connection, experiment_id) != str(place):
+            return
+        known = checkpoints.of_experiment(connection, experiment_id)
+    target = Path(context.places.checkpoints)
+    target.mkdir(mode=0o700, exist_ok=True)
+    for folder in (place / checkpoint.uuid for checkpoint in known):
+        if folder.is_dir():
+            shutil.move(folder, target / folder.name)
+    with context.database.write() as transaction:
+        experiments.set_kept_at(transaction, experiment_id, str(target))
+        checkpoints.move(transaction, experiment_id, str(target))
 
 
 def _events(context: Context, recorded: KernelRunRecorded) -> Path:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, insert, select, update
+from sqlalchemy import Connection, Row, Select, insert, literal, select, update
 
 from det_native.errors import NotFoundError, RequestError
 from det_native.master.store import events
@@ -121,6 +121,13 @@ def latest(connection: Connection, trial_id: int) -> rest.Checkpoint | None:
     )
     row = connection.execute(query).first()
     return None if row is None else _checkpoint(connection, row)
+
+
+def move(transaction: Transaction, experiment_id: int, folder: str) -> None:
+    """Have the checkpoints of an experiment lie in another folder."""
+    place = literal(f"{folder}/") + checkpoints.c.uuid
+    mine = checkpoints.c.experiment_id == experiment_id
+    transaction.connection.execute(update(checkpoints).where(mine).values(location=place))
 
 
 def set_deleted(transaction: Transaction, uuids: Iterable[str]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -22,9 +22,6 @@ from det_native.frameworks import framework_taking
 from det_native.runtime import hosted
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import BundleManifest, CheckpointManifest
-from det_native.schema.rest import Checkpoint
-from det_native.storage import instead
-from det_native.storage.checkpoints import CheckpointStorage
 from det_native.storage.paths import check_relative
 
 ReadBlob = Callable[[str], bytes]
@@ -161,39 +158,6 @@ def load_weights(payload: Any, directory: Path, environment: TrialEnvironment) -
     if framework_taking(payload) is None:
         raise TrialDefinitionError(f"A checkpoint cannot be loaded into {payload!r}.")
     return harness_for(payload).load(payload, directory, environment)
-
-
-def copy_checkpoint(checkpoint: Checkpoint, directory: Path) -> None:
-    """Copy the files of a checkpoint of this machine's, verified, into an empty directory.
-
-    Raises
-    ------
-    CheckpointNotFoundError, CheckpointCorruptError
-        If it is not there, or damaged; the message names the file.
-    """
-    manifest = checkpoint.manifest
-    CheckpointStorage(checkpoint.location.rpartition("/")[0]).fetch(checkpoint.uuid, directory, manifest.sha256)
-
-
-def find_instead(damaged: Checkpoint, known: Iterable[Checkpoint]) -> Checkpoint | None:
-    """Return the checkpoint, of this machine's, that can be had instead of a damaged one; None if there is none."""
-    return instead.find_instead(CheckpointStorage(damaged.location.rpartition("/")[0]), damaged, known)
-
-
-def verify_checkpoint(checkpoint: Checkpoint) -> None:
-    """See that the files of a checkpoint of this machine's are what was saved.
-
-    Raises
-    ------
-    CheckpointNotFoundError, CheckpointCorruptError
-        If they are not; the message names the file.
-    """
-    CheckpointStorage(checkpoint.location.rpartition("/")[0]).verify(checkpoint.manifest)
-
-
-def delete_checkpoint(checkpoint: Checkpoint) -> None:
-    """Remove the files of a checkpoint of this machine's, if they are there."""
-    CheckpointStorage(checkpoint.location.rpartition("/")[0]).delete(checkpoint.uuid)
 
 
 def _mentions_determined(bundle: BundleManifest, folder: Path) -> bool:
