@@ -11,17 +11,11 @@ import tensorflow as tf
 import det_native as det
 from det_native.errors import TrialDefinitionError
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("recorded")]
 
 X = np.random.default_rng(0).normal(size=(12, 3)).astype("float32")
 Y = X.sum(1, keepdims=True)
 STEPS = 3
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A home of the test's own."""
-    monkeypatch.setenv("DET_HOME", str(tmp_path_factory.mktemp("home")))
 
 
 class Score(tf.keras.callbacks.Callback):
