@@ -247,19 +247,19 @@ def test_8_a_file_that_was_deleted(torch: Notebook) -> None:
 def test_9_a_kernel_that_is_restarted(
     torch: Notebook, tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]
 ) -> None:
-    runs = Path(environment["DET_HOME"]) / "local"
+    runs = Path(environment["DET_HOME"]) / "runs"
     for other in notebook_of(tmp_path_factory, environment, TORCH):
         other.run("class Hangs(Base):\n    def loss(self, batch, batch_idx):\n        time.sleep(600 * batch_idx)")
-        known = set(runs.glob("*/trials/1"))
+        known = set(runs.glob("*/kernel.json"))
         other.begin("det.experimental.create(Hangs, config(), local=True)")
         deadline = time.monotonic() + 120
-        while not (begun := set(runs.glob("*/trials/1")) - known) and time.monotonic() < deadline:
+        while not set(runs.glob("*/kernel.json")) - known and time.monotonic() < deadline:
             time.sleep(0.05)
         other.restart()
-        number = begun.pop().parent.parent.name
         lost = other.run("experiment.wait()", fails=True)
         assert lost.error == "NameError: name 'experiment' is not defined"
-        shown = other.run(f"import det_native as det\nprint(det.attach('local-{number}'))").stdout
+        other.run("import det_native as det\nexperiment = det.experiment(det.experiments(limit=1)[0].id).wait()")
+        shown = other.run("print(experiment)").stdout
     assert re.search(
         r"stopped.*its kernel was restarted or ended in the middle of it, after batch \d of 4\.", shown, re.S
     )
