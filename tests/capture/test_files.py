@@ -228,9 +228,9 @@ def test_the_files_of_a_master_never_travel_with_the_directory(tmp_path: Path) -
 def test_a_home_in_the_directory_never_travels_even_before_a_master_ran_there(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a kernel writes there while it captures: hashes of files, its local runs."""
+    """What a kernel writes there while it captures: hashes of files, what it trains."""
     monkeypatch.setenv("DET_HOME", str(tmp_path / name))
-    for path in ("cache/file-hashes.sqlite", "cache/file-hashes.sqlite-wal", "local/1/experiment.json", "start.lock"):
+    for path in ("cache/file-hashes.sqlite", "cache/file-hashes.sqlite-wal", "runs/1/kernel.json", "start.lock"):
         make(tmp_path / name, path)
     make(tmp_path, "train.py")
     make(tmp_path, "other/cache/file-hashes.sqlite")

@@ -274,7 +274,7 @@ print("experiment", context.experiment.id)
 ATTACH = """
 import sys
 import det_native as det
-experiment = det.attach(sys.argv[1] if "-" in sys.argv[1] else int(sys.argv[1]))
+experiment = det.attach(int(sys.argv[1]))
 last = experiment.trials[0].checkpoints[-1]
 print((experiment.state.name, len(experiment.trials[0].metrics()), last.batch, last.load().weight.tolist()))
 """
@@ -298,7 +298,7 @@ def test_a_script_that_fails_in_its_loop_has_failed(script: Script, tmp_path: Pa
     (tmp_path / "train.py").write_text(SCRIPT)
     done = script("train.py", "here", "raise", folder=tmp_path, fails=True)
     assert "OSError: in the body" in done.stderr
-    name = re.findall(r"det\.attach\('(local-\d+)'\)", done.stdout)[-1]
-    state = "import det_native as det, sys\nprint(det.attach(sys.argv[1]).state.name)"
-    (tmp_path / "state.py").write_text(state)
-    assert script("state.py", name, folder=tmp_path).stdout.split() == ["ERROR"]
+    (tmp_path / "state.py").write_text(
+        "import det_native as det\nfirst = det.experiments(limit=1)[0]\nprint(det.experiment(first.id).state.name)"
+    )
+    assert script("state.py", folder=tmp_path).stdout.split() == ["ERROR"]

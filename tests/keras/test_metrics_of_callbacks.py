@@ -18,12 +18,6 @@ Y = X.sum(1, keepdims=True)
 STEPS = 3
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A home of the test's own."""
-    monkeypatch.setenv("DET_HOME", str(tmp_path_factory.mktemp("home")))
-
-
 class Score(tf.keras.callbacks.Callback):
     """Adds a metric to each epoch, and one to what it is shown of a validation."""
 

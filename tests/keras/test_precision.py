@@ -25,9 +25,8 @@ CONFIG: dict[str, Any] = {
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A home of the test's own, and after it the policy that was there before."""
-    monkeypatch.setenv("DET_HOME", str(tmp_path_factory.mktemp("home")))
+def policy_before() -> Iterator[None]:
+    """After the test, the policy that was there before."""
     yield
     tf.keras.mixed_precision.set_global_policy("float32")
 

@@ -41,9 +41,8 @@ Y = X[:, :3].argmax(1)
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A home of the test's own, and no layer names of earlier models."""
-    monkeypatch.setenv("DET_HOME", str(tmp_path_factory.mktemp("home")))
+def no_names() -> None:
+    """No layer names of earlier models."""
     tf.keras.backend.clear_session()
 
 

@@ -25,9 +25,11 @@ pytestmark = [
 @pytest.mark.parametrize("data", ["sparse", "sequence"])
 def test_a_local_run_ends_where_one_slot_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: str) -> None:
     monkeypatch.chdir(tmp_path)
-    alone, metrics = keras3_slots_program.trained(data)
+    monkeypatch.delenv("DET_RECORD")
+    monkeypatch.setenv("DET_SLOTS", "cpu:2")
     command = [sys.executable, keras3_slots_program.__file__, data, "2"]
     try:
+        alone, metrics = keras3_slots_program.trained(data)
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
     finally:
         subprocess.run([sys.executable, "-m", "det_native.client.command", "down"], check=False)

@@ -63,6 +63,7 @@ def generated() -> Any:
             yield X[8 * number : 8 * number + 8], Y[8 * number : 8 * number + 8]
 
 
+@pytest.mark.usefixtures("recorded")
 def test_fit_trains_validates_and_comes_back(tmp_path: Path) -> None:
     context = det.experimental.keras.init({"reproducibility": {"experiment_seed": 5}}, local=True)
     model = compiled(context.wrap_model(made(keras.layers.Dense(3))))
@@ -134,6 +135,7 @@ class Digits(det.keras.TFKerasTrial):
         return [keras.callbacks.EarlyStopping("val_loss", min_delta=9.0, patience=1)]
 
 
+@pytest.mark.usefixtures("recorded")
 @pytest.mark.long
 def test_a_trial_class_ends_by_its_callback_and_comes_back() -> None:
     config = {**CONFIG, "searcher": {**CONFIG["searcher"], "max_length": {"epochs": 5}}}
