@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from det_native.client.addresses import THIS_MACHINE
 from det_native.errors import DetError, MasterError, MasterUnreachableError
 from det_native.kernel_runs.folder import RunFolder
 from det_native.schema.kernel_runs import KernelRun, KernelRunRecorded
@@ -63,6 +64,7 @@ class Recording:
         self._run: Session | None = None
         self._why = "no master was asked yet."
         self._pause = _FIRST_PAUSE_SECONDS
+        self._again = _AGAIN_SECONDS
         self._failed = -math.inf
         self._revived = -math.inf
         self._then: list[Callable[[], None]] = []
@@ -153,10 +155,11 @@ class Recording:
         self.begun.set()
         if self._elsewhere and self._numbers is None:
             self._leave()
+            self._named, self._again = THIS_MACHINE, -math.inf  # so that questions to its handle have an answer
 
     @property
     def _elsewhere(self) -> bool:
-        return self._named is not None
+        return self._named not in (None, THIS_MACHINE)
 
     def _leave(self) -> None:
         with suppress(OSError):  # a full disk: the master is told by the thread
@@ -169,7 +172,7 @@ class Recording:
         asked = time.monotonic()
         with self._lock:
             # Another thread may have tried since this one asked, or the question before this one.
-            if self._numbers is not None or asked < self._failed + (_AGAIN_SECONDS if at_once else self._pause):
+            if self._numbers is not None or asked < self._failed + (self._again if at_once else self._pause):
                 return
             try:
                 self._numbers = self._recorded()
@@ -196,12 +199,13 @@ class Recording:
         from det_native.client.connect import connect
         from det_native.schema import routes
 
-        session = connect(self._named)
+        named = self._named
+        session = connect(named)
         if self._request.bundle is not None:
             self._bring(session, self._request.bundle.hashes())
         numbers = session.call(routes.RECORD_KERNEL_RUN, self._request)
         self._user, self._run = session, session.of_run(self.folder.token)
-        if self._elsewhere:
+        if named is not None:
             self.folder.withdraw()
         return numbers
 

@@ -189,6 +189,20 @@ def test_a_named_master_has_the_run_and_what_it_logs_and_this_machine_nothing(
     assert not Home.default().runtime.exists()
 
 
+def test_where_the_named_master_does_not_answer_this_machines_has_the_run(
+    recorded: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DET_MASTER", "http://127.0.0.1:9")
+    monkeypatch.setenv("DET_TOKEN", "token")
+    seen, _ = train()
+    experiment = det.last_experiment()
+    assert losses_of(experiment) == seen
+    experiment.top_checkpoint().verify()
+    monkeypatch.delenv("DET_MASTER")
+    assert det.attach(experiment.id).state is ExperimentState.COMPLETED
+
+
 def test_without_a_record_it_trains_the_same_and_a_question_raises_a_sentence(
     recording_home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -90,12 +90,14 @@ def _bring_checkpoints(context: Context, place: Path, experiment_id: int) -> Non
         known = checkpoints.of_experiment(connection, experiment_id)
     target = Path(context.places.checkpoints)
     target.mkdir(mode=0o700, exist_ok=True)
-    for folder in (place / checkpoint.uuid for checkpoint in known):
-        if folder.is_dir():
-            shutil.move(folder, target / folder.name)
+    folders = [folder for each in known if (folder := place / each.uuid).is_dir()]
+    for folder in folders:
+        shutil.copytree(folder, target / folder.name, dirs_exist_ok=True)
     with context.database.write() as transaction:
         experiments.set_kept_at(transaction, experiment_id, str(target))
         checkpoints.move(transaction, experiment_id, str(target))
+    for folder in folders:
+        shutil.rmtree(folder)
 
 
 def _events(context: Context, recorded: KernelRunRecorded) -> Path:
