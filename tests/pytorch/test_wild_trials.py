@@ -5,7 +5,6 @@ They import ``determined``, as such code does.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import det_native.compat  # noqa: F401 (before `determined`)
@@ -30,7 +29,9 @@ from digits_trials import Digits
 from torch import nn
 from torch.nn import functional as F  # noqa: N812 (as everybody writes it)
 
-pytestmark = pytest.mark.slow
+from det_native.client.tensorboard import event_folders
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("recorded")]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -252,8 +253,8 @@ def test_a_gan_with_two_optimizers() -> None:
     first, last = (row["distance"] for row in experiment.metrics())
     assert first > 0.2
     assert last < 0.1
-    home = Path(experiment.source._store.folder)
-    assert list((home / "trials/1/tensorboard").glob("events.out.tfevents*"))
+    (folder,) = event_folders(experiment.source, experiment.id).values()
+    assert list(folder.glob("events.out.tfevents*"))
 
 
 @pytest.mark.long
