@@ -57,6 +57,9 @@ class RowsReporter(Reporter):
         Whether the training is to end.
     """
 
+    #: It is no variable of the loop that holds it, as a worker's is none.
+    _det_known_by_identity = True
+
     def __init__(self, metric: str | None = None, *, smaller_is_better: bool = True) -> None:
         self.metric = metric
         self.smaller_is_better = smaller_is_better

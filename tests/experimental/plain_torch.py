@@ -17,6 +17,7 @@ from torch import nn
 from torch.utils import data
 
 import det_native as det
+from det_native.pytorch import PyTorchCallback
 
 EPOCHS = 3
 
@@ -134,6 +135,16 @@ def plain(kind: str) -> tuple[list[float], list[float]]:
     return losses, validated
 
 
+class Validations(PyTorchCallback):
+    """Keeps what the validations found."""
+
+    def __init__(self) -> None:
+        self.losses: list[float] = []
+
+    def on_validation_end(self, metrics: dict[str, Any]) -> None:
+        self.losses.append(metrics["val_loss"])
+
+
 def local(kind: str) -> tuple[list[float], list[float]]:
     """Train with det_native in this process; return the same."""
     context = det.experimental.pytorch.init({"hyperparameters": {}}, local=True, show="none")
@@ -144,15 +155,16 @@ def local(kind: str) -> tuple[list[float], list[float]]:
     def evaluate_batch(batch: Any) -> dict[str, Any]:
         return {"val_loss": nn.functional.cross_entropy(model(batch[0]), batch[1])}
 
+    losses, validations = [], Validations()
     torch.manual_seed(42)
-    for x, y in context.train(training, epochs=EPOCHS, validation_loader=validation, evaluate_batch=evaluate_batch):
+    given = {"validation_loader": validation, "evaluate_batch": evaluate_batch, "callbacks": validations}
+    for x, y in context.train(training, epochs=EPOCHS, **given):
         loss = nn.functional.cross_entropy(model(x), y)
         context.backward(loss)
         context.step_optimizer(optimizer)
         context.report(loss=loss)
-    trial = context.experiment.trials[0]
-    losses = [row["loss"] for row in trial.metrics()]
-    return losses, [row["val_loss"] for row in trial.metrics("validation")]
+        losses.append(loss.item())
+    return losses, validations.losses
 
 
 if __name__ == "__main__":

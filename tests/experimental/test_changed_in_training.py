@@ -203,6 +203,7 @@ class Wide(Line):
         return super().train_batch(batch, epoch_idx, batch_idx)
 
 
+@pytest.mark.usefixtures("recorded")
 def test_what_a_training_has_changed_comes_home() -> None:
     from det_native.home.result import load_state
 

@@ -52,7 +52,7 @@ def test_an_executed_notebook_with_a_secret_stays_on_this_machine(
         notebook = nbformat.read(folder.executed, as_version=4)
         notebook.cells[2].outputs = [nbformat.v4.new_output(output[0], **output[1])]
         nbformat.write(notebook, folder.executed)
-    folder.experiments.write_text("7\nlocal-1\n")
+    folder.experiments.write_text("7\n")
     said = keep_executed(folder)
     assert ("stays on this machine" in said) == bool(place), said
     assert f"{place} what looks like a secret" in said or not place
