@@ -82,7 +82,7 @@ def test_the_command_line_prints_logs(named_master: Master) -> None:
     [
         (("experiment", "describe", "local-9"), "local-9: runs of this machine have numbers of the one series now"),
         (("trial", "logs", "local-9/1"), "local-9/1: runs of this machine have numbers of the one series now"),
-        (("logs", "local-9"), "`det list` shows them."),
+        (("logs", "local-9"), "`det experiment list` shows them."),
         (("experiment", "describe", "x"), "'x' is no experiment; write its number."),
         (("trial", "logs", "x"), "'x' is no trial; write 7.2 for the second trial of"),
         (("experiment", "describe", "1"), "No master runs"),
