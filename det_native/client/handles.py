@@ -389,7 +389,7 @@ class Experiment(ExperimentLife):
     def load_into(self, model: Any, optimizer: Any = None, *, checkpoint: Checkpoint | str | None = None) -> Checkpoint:
         """Put the trained weights into models of this process, which stay the same objects, on their devices.
 
-        Waits for the end of the experiment. The weights are those that a local run would have left (``weights`` of the
+        Waits for the end of the experiment. The weights are those that a training here would leave (``weights`` of the
         configuration says otherwise), of the best trial in a search. If anything does not fit, nothing is changed.
 
         Parameters

@@ -80,7 +80,7 @@ class NotebookRun(BaseModel):
     notes : list of str
         What the user should know besides, such as a copy that could not be saved.
     experiments : list of str
-        Experiments that its training calls have begun: ``7``, or ``local-1`` for one of this machine's kernels.
+        Experiments that its training calls have begun, by their numbers.
     executed : str
         Path of the executed notebook, as far as it has come.
     started, ended : float

@@ -17,7 +17,7 @@ def described(state: TrialState) -> list[str]:
     experiment = rest.Experiment.model_construct(
         id=2, name="mine", state=ExperimentState.ACTIVE, metric="loss", waits_for="2 of 4 slots: #7 has them", notice=""
     )
-    return trial_description(trial, experiment, [], shown_id=2).splitlines()
+    return trial_description(trial, experiment, []).splitlines()
 
 
 def test_a_trial_that_is_queued_says_what_it_waits_for() -> None:

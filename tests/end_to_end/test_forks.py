@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from faults import Cluster, Kernel
 
-from det_native.errors import ArgumentError, RequestError, UnsupportedFeatureError
+from det_native.errors import ArgumentError, RequestError
 from det_native.schema.states import ExperimentState
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
@@ -172,7 +172,7 @@ def test_fit_of_keras_is_continued_with_its_optimizer(keras_kernel: Kernel) -> N
     assert flat(keras_kernel.value("trained(longer)")) == pytest.approx(flat(keras_kernel.value("plain(5)")), rel=1e-4)
 
 
-def test_a_local_training_is_moved_to_the_cluster(cluster: Cluster, kernel: Kernel) -> None:
+def test_a_training_in_the_kernel_is_moved_forked_and_continued(cluster: Cluster, kernel: Kernel) -> None:
     kernel.run(PLAIN + LINE + SETTINGS)
     kernel.run("local = det.experimental.create(Straight, straight, local=True)")
     kernel.run("local.rename('at home'); local.add_labels('tried')")
@@ -183,6 +183,6 @@ def test_a_local_training_is_moved_to_the_cluster(cluster: Cluster, kernel: Kern
     assert (moved.name, moved.labels, moved.config["max_restarts"]) == ("at home", ["tried"], 0)
     with pytest.raises(ArgumentError, match="on a cluster already"):
         moved.move("cluster")
-    refused = kernel.run("local.fork({'lr': 1.0})", fails=True)
-    assert UnsupportedFeatureError.__name__ in refused.error
-    assert ".move(" in refused.error
+    kernel.run("forked, longer = local.fork({'lr': 0.02}), local.continue_(epochs=2)")
+    assert kernel.value("trained(forked)") == kernel.value("plain(3, 0.02)")
+    assert kernel.value("trained(longer)") == kernel.value("plain(5, 0.05)")

@@ -252,6 +252,18 @@ def test_a_training_that_reports_nothing_for_long_is_left_alone(
     assert not worker.start().stop
 
 
+def test_a_fork_keeps_its_checkpoints_with_the_master_and_not_in_a_folder_of_the_kernels_machine(
+    master: Master,
+) -> None:
+    for place, kept in (("/of/a/laptop/checkpoints", None), (str(home_of(master)), "url")):
+        config = {"checkpoint_storage": {"type": "url", "url": place, "save_trial_latest": 3}}
+        worker = begun(master, config=config, bundle_id=master.bundle())
+        fork = master.client.post(f"/api/v1/experiments/{worker.experiment_id}/fork", json={})
+        assert fork.status_code == 201, fork.text
+        storage = fork.json()["config"]["checkpoint_storage"]
+        assert (storage["save_trial_latest"], storage["type"]) == (3, kept)
+
+
 def test_what_cannot_be_recorded_is_refused(master: Master) -> None:
     here = process_facts(os.getpid())
     home = home_of(master)

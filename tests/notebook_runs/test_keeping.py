@@ -22,7 +22,7 @@ def test_an_executed_notebook_with_a_secret_stays_on_this_machine(tmp_path: Path
     folder.write_request(RunRequest(path=str(tmp_path / "nb.ipynb")))
     write_notebook(folder.executed, "import os", "", "api_key = 'sk-abcdefghij0123456789ABCD'")
     assert keep_executed(folder) == "", "no experiment, nothing to keep"
-    folder.experiments.write_text("7\nlocal-1\n")
+    folder.experiments.write_text("7\nlocal-1\n")  # as an earlier version has noted it
     said = keep_executed(folder)
     assert "stays on this machine" in said
     assert "cell 2 holds what looks like a secret" in said
@@ -46,7 +46,11 @@ def test_experiments_belong_to_the_master_that_their_call_named(tmp_path: Path) 
     assert folder.experiment_names() == [
         "1", "1 at https://other:8080", "2 at https://other:8080", "3 at this machine",
     ]  # fmt: skip
-    assert folder.experiments_by_master() == {"ssh://gpu-box": [1], "https://other:8080": [1, 2], "this machine": [3]}
+    assert folder.experiments_by_master() == {
+        "ssh://gpu-box": [1],
+        "https://other:8080": [1, 2],
+        "this machine": [3],
+    }
 
 
 def test_a_run_waits_for_room_on_a_full_disk_and_none_begins_there(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -12,6 +13,7 @@ from det_native.errors import CheckpointNotFoundError, NotFoundError, RequestErr
 from det_native.master.flow.collection import retire
 from det_native.master.flow.context import Context, tell_experiment
 from det_native.master.flow.creation import Forked
+from det_native.master.flow.take_in import roots
 from det_native.master.store import checkpoints, experiments, life, trials
 from det_native.schema import rest
 from det_native.schema.descriptions import changed_values
@@ -74,7 +76,7 @@ def fork(
     """
     with context.database.read() as connection:
         detail = experiments.get_detail(connection, experiment_id, owner)
-    config = forked_config(detail.config, wanted.config, wanted.hyperparameters)
+    config = forked_config(_of_workers(context, detail), wanted.config, wanted.hyperparameters)
     named = wanted.name or wanted.config.get("name") or FORKED.format(detail.name)
     return _submission(detail, config, named, wanted.config)
 
@@ -97,9 +99,26 @@ def continuation(
         source = _source(connection, detail, found, wanted)
     trial = next(trial for trial in found if trial.id == source.trial_id)
     config = continued_config(
-        detail.config, trial.hparams, source.uuid, {wanted.unit: wanted.length}, framework=detail.framework
+        _of_workers(context, detail),
+        trial.hparams,
+        source.uuid,
+        {wanted.unit: wanted.length},
+        framework=detail.framework,
     )
     return _submission(detail, config, wanted.name or CONTINUED.format(detail.name))
+
+
+def _of_workers(context: Context, detail: rest.ExperimentDetail) -> dict[str, Any]:
+    """Return a configuration without the folder in which only its kernel could keep checkpoints."""
+    storage = detail.config.get("checkpoint_storage") or {}
+    place = Path(storage.get("url") or "")
+    spare = [root / "checkpoints" for root in roots(context.places.home)][1:]
+    if not detail.in_kernel or not place.is_absolute() or (place.is_dir() and place not in spare):
+        return detail.config
+    return {
+        **detail.config,
+        "checkpoint_storage": {key: storage[key] for key in Retention.model_fields if key in storage},
+    }
 
 
 def _source(
