@@ -16,7 +16,6 @@ from native_line import CONFIG, Line, loader_of, torch_generator, torch_is_warm 
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, SequentialSampler, TensorDataset  # noqa: E402
 
 import det_native as det  # noqa: E402 (after the check for torch)
-from det_native.errors import UnsupportedFeatureError  # noqa: E402
 from det_native.pytorch import PyTorchCallback  # noqa: E402
 from det_native.schema.loading import ConfigurationWarning  # noqa: E402
 from det_native.schema.states import ExperimentState  # noqa: E402
@@ -220,10 +219,11 @@ def test_callbacks_in_a_list_or_by_name_are_called() -> None:
 
 def test_mode_local_is_one_minimal_loop(capsys: pytest.CaptureFixture[str]) -> None:
     line = Line(CONFIG, local=None, mode="local")
-    experiment = line.fit()
-    assert "The quick check passed." in capsys.readouterr().out
+    line.fit()
+    said = capsys.readouterr().out
+    assert "The quick check passed." in said
     assert len(line.calls) == 1
-    assert len(experiment.checkpoints) == 1
+    assert said.count("saved a checkpoint") == 1
 
 
 def test_generators_that_a_training_does_not_use_are_left_alone() -> None:
@@ -251,7 +251,6 @@ def test_a_search_needs_the_code_of_the_program() -> None:
         "searcher": {"name": "random", "metric": "val_loss", "max_trials": 3},
         "hyperparameters": {"lr": det.Log(-3, -1)},
     }
-    with pytest.raises(UnsupportedFeatureError, match=r"searcher\.name: random trains .* could not be captured"):
+    with pytest.raises(ArgumentError, match="there is no code to send"):
         Line(config).fit()
-    experiment = Line(config, test=True).fit()
-    assert [trial.hparams["lr"] for trial in experiment.trials] == [0.06009449379041913]
+    Line(config, test=True).fit()

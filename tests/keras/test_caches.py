@@ -34,7 +34,7 @@ from det_native.keras.caches.store import CacheFolder, Records
 from det_native.schema.environment import Ranks, TrialEnvironment
 from det_native.schema.home import Home
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("recorded")]
+pytestmark = pytest.mark.slow
 
 COUNT = 23
 Point = namedtuple("Point", "x y")
@@ -444,7 +444,9 @@ class TestTrial:
     """Whole trials."""
 
     @pytest.mark.long
+    @pytest.mark.usefixtures("recorded")
     def test_later_trials_read_what_the_first_has_written(self) -> None:
+        shutil.rmtree(Home.default().datasets, ignore_errors=True)
         made.clear()
         histories = []
         for _ in range(2):
@@ -458,6 +460,7 @@ class TestTrial:
         assert loaded.evaluate(X, Y, verbose=0)[0] == pytest.approx(min(histories[0]), rel=1e-5)
 
     @pytest.mark.long
+    @pytest.mark.usefixtures("recorded")
     def test_repeating_it_is_told(self) -> None:
         class Repeated(Cached):
             def build_training_data_loader(self) -> Any:
