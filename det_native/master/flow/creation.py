@@ -165,7 +165,7 @@ def _framework(context: Context, bundle_id: str) -> Framework | None:
             return None
 
 
-def readable(raw: dict[str, Any], framework: Framework | None) -> ExperimentConfig:
+def readable(raw: dict[str, Any], framework: Framework | None, *, local: bool = False) -> ExperimentConfig:
     """Return a configuration as it came.
 
     Raises
@@ -175,7 +175,7 @@ def readable(raw: dict[str, Any], framework: Framework | None) -> ExperimentConf
     """
     check_text(raw)
     try:
-        return load_config(raw, framework=framework, warn=False)
+        return load_config(raw, local=local, framework=framework, warn=False)
     except ConfigurationError:
         raise
     except (ValueError, TypeError) as error:
