@@ -57,8 +57,8 @@ class RowsReporter(Reporter):
         Whether the training is to end.
     """
 
-    #: It is no variable of the loop that holds it, as a worker's is none.
-    _det_known_by_identity = True
+    #: As a worker's reporter, it belongs to its process: no checkpoint of a loop that holds it has its rows.
+    __module__ = "det_harness.rows_reporter"
 
     def __init__(self, metric: str | None = None, *, smaller_is_better: bool = True) -> None:
         self.metric = metric
