@@ -30,7 +30,7 @@ def test_a_large_array_whose_source_is_gone_is_named_with_the_way_to_it(kernel: 
         "def load_batch():\n    return big[:3]", "def train_step():\n    return load_batch()", "fit(train_step)"
     )
     assert (
-        "Cell [4] uses `big` (numpy.ndarray, 200.0 MB): train_step -> load_batch -> big. Values over 64 MiB are "
+        "Cell [4] uses `big` (numpy.ndarray, 200 MB): train_step -> load_batch -> big. Values over 64 MiB are "
         "not sent unasked. Load it inside your data function, or declare it: init(..., values=['big'])."
         in kernel.found().error
     )

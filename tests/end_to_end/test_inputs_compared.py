@@ -191,7 +191,7 @@ def test_a_model_travels_in_place_of_its_unseeded_training(kernel: Kernel, clust
     trained = kernel.run("model.fit(x_train, y_train, epochs=1, verbose=0)").number
     experiment = _submit(kernel, cluster)
     ended(experiment, ExperimentState.COMPLETED)
-    [row] = [row for row in experiment.report if row.how == "objects"]
+    [row] = [row for row in experiment.report if row.how == "value"]
     assert (row.what, row.cell) == ("model", f"[{trained}]")
     [row] = [row for row in experiment.report if row.how == "stays"]
     assert row.cell == f"[{trained}]"

@@ -83,5 +83,5 @@ def test_what_a_failed_training_made_travels_with_the_training_of_another_cell(p
     )
     assert value(prepared, "context.experiment.history == expected") is True
     rows = value(prepared, "[(row.what, row.how) for row in context.experiment.report]")
-    assert ("losses", "objects") in rows, rows
+    assert ("losses", "value") in rows, rows
     assert "does not" not in ran.text
