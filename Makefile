@@ -37,8 +37,8 @@ SOAK := -m "soak"
 # What runs on Python 3.13 with Keras 3 too: in `make test`, and in `make lanes` the core and what trains.
 PYTEST313 := $(SPREAD) -p no:cacheprovider
 LANE313 := $(VENV313)/bin/python tools/lane.py $(SPREAD)
-QUICK313 := tests/keras3 tests/local tests/notebooks/test_keras3_notebooks.py
-CORE313 := tests/schema tests/search tests/storage tests/client tests/master tests/capture tests/local tests/test_facade.py \
+QUICK313 := tests/keras3 tests/notebooks/test_keras3_notebooks.py
+CORE313 := tests/schema tests/search tests/storage tests/client tests/master tests/capture tests/test_facade.py \
 	tests/test_imports.py tests/compat tests/experimental/test_fitted_environment.py
 KERAS313 := tests/keras3 tests/heap/test_keras_objects.py tests/capture/test_watch_models.py tests/capture/test_watched_datasets.py tests/keras/test_keras_exact_resume.py tests/keras/test_callback_state.py tests/keras/test_fit_call.py tests/keras/test_loading_into.py \
 	tests/experimental/test_local_keras.py \

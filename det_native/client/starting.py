@@ -119,6 +119,9 @@ def _start(home: Home, arguments: Sequence[str]) -> RuntimeFile:
     if runtime is None:
         process.kill()
         process.wait()
+        other = _other(home)
+        if other is not None:
+            return other
         _refuse_if_full(home)
         if isinstance(ready, str):
             raise MasterStartError(f"The master did not start: {ready}")
@@ -127,6 +130,21 @@ def _start(home: Home, arguments: Sequence[str]) -> RuntimeFile:
         raise MasterStartError(f"The master {reason}. The end of its log {home.log}:\n{end}")
     _started.append(process)
     return runtime
+
+
+def _other(home: Home) -> RuntimeFile | None:
+    """Return the master that was in the way of a start: whoever has begun that one has ended before it was ready."""
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        running = read_runtime(home)
+        if running is not None:
+            return running
+        try:
+            with FileLock(home.master_lock, timeout=0, mode=0o600):
+                return None
+        except Timeout:
+            time.sleep(_LOCK_POLL_SECONDS)
+    return None
 
 
 def _refuse_if_full(home: Home) -> None:

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -118,7 +118,8 @@ def _run(config: MasterConfig, begun: float, users_umask: int) -> None:
             def ready() -> None:
                 announced.append(runtime_file.announce(config.home, url, tcp, storage, config.launcher, config.options))
                 if config.ready_fd is not None:
-                    os.write(config.ready_fd, b"ready\n")
+                    with suppress(BrokenPipeError):  # a script that had it started, to record a run, has ended
+                        os.write(config.ready_fd, b"ready\n")
                     os.close(config.ready_fd)
                 seconds = time.monotonic() - begun
                 places = url if tcp is None else f"{url} and {tcp}"

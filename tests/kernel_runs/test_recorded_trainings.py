@@ -6,6 +6,8 @@ import importlib
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -233,3 +235,22 @@ def test_a_fork_that_comes_back_into_the_training_reports_nothing(
     assert os.waitpid(children[0], 0)[1] == 0
     assert losses_of(det.last_experiment()) == seen
     assert "came back into the training" in capfd.readouterr().err
+
+
+def test_a_master_goes_on_whose_starter_has_ended_before_it_was_ready(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(tmp_path / "home")
+    (tmp_path / "home/temporary").mkdir(parents=True)
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "home/temporary"))
+    monkeypatch.setenv("DET_SLOTS", "cpu:1")
+    read_end, write_end = os.pipe()
+    command = [sys.executable, "-P", "-m", "det_native.master", "--home", str(home.path), "--ready-fd", str(write_end)]
+    with subprocess.Popen(command, pass_fds=(write_end,), stderr=subprocess.DEVNULL) as first:
+        os.close(write_end)
+        os.close(read_end)
+        until(home.master_lock.exists)
+        try:
+            assert ensure_master(home).runtime.pid == first.pid
+        finally:
+            end_master(home)
