@@ -16,7 +16,6 @@ from native_line import CONFIG, Line, loader_of, torch_generator, torch_is_warm 
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, SequentialSampler, TensorDataset  # noqa: E402
 
 import det_native as det  # noqa: E402 (after the check for torch)
-from det_native.errors import ArgumentError  # noqa: E402
 from det_native.pytorch import PyTorchCallback  # noqa: E402
 from det_native.schema.loading import ConfigurationWarning  # noqa: E402
 from det_native.schema.states import ExperimentState  # noqa: E402
