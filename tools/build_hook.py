@@ -50,7 +50,7 @@ class FrontEndHook(BuildHookInterface[Any]):
         if FrontEnd(root).is_built() or _hindrance() is not None:
             return []
         project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-        return [*project["dependencies"], *project["optional-dependencies"]["master"]]
+        return list(project["dependencies"])
 
 
 class FrontEnd:

@@ -1,4 +1,4 @@
-"""Print what det_native and its master need, one a line: pip cannot install that without det_native itself."""
+"""Print what det_native needs, one a line: pip cannot install that without det_native itself."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ import tomllib
 from pathlib import Path
 
 project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-print(*project["dependencies"], *project["optional-dependencies"]["master"], sep="\n")
+print(*project["dependencies"], sep="\n")
