@@ -36,11 +36,9 @@ def capture_call(
 
     Parameters
     ----------
-    kind : {'fit', 'create', 'train_and_evaluate'}
     payload : object, optional
         What the call was given: a Trial class, or an object whose attributes are the model, the data and so on. If no
         name that the calling cell reads holds one of them, another name that does is needed.
-    framework : str
     init_executions : sequence of int, optional
         What ``running_execution()`` gave when ``init()`` was called; those executions are always sent. By default the
         last one that calls a det_native ``init()``.

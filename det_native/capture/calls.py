@@ -34,10 +34,6 @@ def note_call(kind: str) -> CallRecord | None:
     Every ``init()``, and every ``fit()``, ``create()`` and ``train_and_evaluate()`` that the native API takes over, is
     to be noted once, local ones too: a worker counts them in the same way.
 
-    Parameters
-    ----------
-    kind : {'fit', 'create', 'train_and_evaluate', 'init'}
-
     Returns
     -------
     CallRecord or None

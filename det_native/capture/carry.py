@@ -65,7 +65,6 @@ def pack(
 
     Parameters
     ----------
-    names : collection of str
     namespace : mapping
         Of the notebook.
     states : collection of str

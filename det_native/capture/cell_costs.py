@@ -36,8 +36,6 @@ def why_it_stays(execution: Execution, log: ExecutionLog, namespace: Mapping[str
 
     Parameters
     ----------
-    execution : Execution
-    log : ExecutionLog
     namespace : mapping of str
         The live values.
     secret : bool

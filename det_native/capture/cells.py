@@ -64,8 +64,6 @@ def capture_cells(request: Request, log: ExecutionLog, record: CallRecord, folde
 
     Parameters
     ----------
-    request : Request
-    log : ExecutionLog
     record : CallRecord
         Where the call was made.
     folder : Path

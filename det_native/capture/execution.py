@@ -16,7 +16,6 @@ class Execution:
 
     Attributes
     ----------
-    logged : LoggedExecution
     code : Transformed
         Its whole text as Python.
     source : str

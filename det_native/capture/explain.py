@@ -31,8 +31,6 @@ def refusal_problem(
 
     Parameters
     ----------
-    refusal : Refusal
-    runs : sequence of Run
     left : mapping of int to str
         Runs that stay behind, and why.
     executions : sequence of Execution

@@ -52,7 +52,6 @@ def why_forced(
     ----------
     refusal : Refusal or None
         The name of it that cannot travel; None where it has set something.
-    runs : sequence of Run
     executions : sequence of Execution
         Those of the runs.
     error : CannotSendError or None
@@ -89,8 +88,6 @@ def risk_warnings(logged: LoggedExecution, execution: Execution, why: str, remed
 
     Parameters
     ----------
-    logged : LoggedExecution
-    execution : Execution
     why, remedy : str
         Why it runs again against its nature, and what to do; empty if it does not.
     """

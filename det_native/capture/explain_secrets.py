@@ -14,7 +14,6 @@ def secret_problems(source: str, where: str, consent: Collection[str], form_only
 
     Parameters
     ----------
-    source : str
     where : str
         The cell or file, for the message.
     consent : collection of str

@@ -18,8 +18,6 @@ def divide(source: str, line: int, *, refused: bool = False) -> Divided:
 
     Parameters
     ----------
-    source : str
-    line : int
     refused : bool
         det_native refused a call, which did nothing then: a statement of that call alone need not fail again.
     """

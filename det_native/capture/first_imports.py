@@ -92,7 +92,6 @@ class FirstImports(MetaPathFinder):
         ----------
         module : str
             Full name; of one that is loaded nothing is told.
-        action : callable
         """
         if module in sys.modules:
             return

@@ -125,14 +125,12 @@ class CapturedHistory:
 
     Attributes
     ----------
-    streams : list of CapturedStreams
     init_streams : bytes
         States of the streams of random numbers as ``init()`` left them, encoded; empty where they are not known.
     earlier : list of CapturedTraining
         Trainings whose weights the program's calls give.
     answers : list of CapturedAnswers
         What the program asks of the experiments of its calls, where nothing compares what the recorded one is given.
-    proof : CallProof or None
     proof_values : dict
         Values of inputs that travel with the proof, by hash.
     """
@@ -151,11 +149,6 @@ class Capture:
 
     Attributes
     ----------
-    program : Program
-    values : list of CapturedValue
-    files : list of SourceFile
-    paths : CapturedPaths
-    history : CapturedHistory
     packages : list of PackageUse
         The installed ones that it imports.
     requirements : list of str

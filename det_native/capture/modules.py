@@ -85,7 +85,6 @@ def imported_modules(source: str, package: str = "") -> Iterator[str]:
 
     Parameters
     ----------
-    source : str
     package : str
         Package of the module that the source is of, for relative imports.
     """

@@ -26,7 +26,6 @@ class NeededFolders:
         Where the code looks for relative paths.
     whole : bool
         All files of `root` travel but for those that the user leaves out.
-    seen : SeenFiles
 
     Attributes
     ----------

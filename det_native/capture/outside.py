@@ -37,7 +37,6 @@ class Outside:
         Paths that the program is given another place for.
     reads : list of ReadEntry
         What is to be looked for on the workers.
-    rows : list of CaptureRow
     """
 
     links: list[FileEntry] = field(default_factory=list)
@@ -51,8 +50,6 @@ def settle_outside(capture: Capture, hashes: HashCache, stored: Stored | None) -
 
     Parameters
     ----------
-    capture : Capture
-    hashes : HashCache
     stored : callable, optional
         Says which contents of these sizes the store has.
     """

@@ -57,10 +57,8 @@ def own_places(
 
     Parameters
     ----------
-    paths : iterable of OwnPath
     contents : iterable of bytes
         Those of the values that travel.
-    root : Path
     travels : callable
         Says whether the workers have a file or folder, by its path in the folder.
     """

@@ -27,12 +27,8 @@ class ProgramFiles:
 
     Attributes
     ----------
-    modules : ModuleFiles
-    data : DataFiles
     texts : list of (source, label)
         The modules' own.
-    problems : list of Problem
-    warnings : list of str
     """
 
     modules: ModuleFiles
@@ -64,7 +60,6 @@ def add_files(
         With its program.
     sources : sequence of (source, label)
         The cells of the program, or the script.
-    request : Request
     roots : sequence of Path
         Folders whose modules are sent; the first one is that of the user's files.
     working_directory : Path
@@ -75,7 +70,6 @@ def add_files(
         Modules that values need.
     arguments : sequence of str
         What the program is started with.
-    seen : SeenFiles, optional
     values : ValuePaths, optional
         See ``collect_data``.
     without_data : collection of str

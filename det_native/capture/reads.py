@@ -38,7 +38,6 @@ class Reads:
         Names that functions of it bind when they are called: ``global count``.
     functions : dict of str to frozenset of str
         Functions and classes that it defines, with the names that they look up.
-    stars : list of (module, level)
     stored_into : set of str
         Names of which it sets an attribute or an item, or which it updates in place (``+=``).
     called : set of str

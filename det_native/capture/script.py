@@ -27,7 +27,6 @@ def capture_script(request: Request, record: CallRecord | None, command: Sequenc
 
     Parameters
     ----------
-    request : Request
     record : CallRecord or None
         Where the call was made; None if `command` names another script than the running one.
     command : sequence of str, optional

@@ -153,7 +153,6 @@ def read_later(log: ExecutionLog, program: Iterable[int]) -> dict[int, tuple[int
 
     Parameters
     ----------
-    log : ExecutionLog
     program : iterable of int
         The executions that run again.
     """

@@ -18,14 +18,12 @@ def settled_paths(
 
     Parameters
     ----------
-    log : ExecutionLog
     runs : sequence of int
         The executions that run again; the last one makes the call.
     place_after : callable
         Gives the first cell of the program that ran after an execution.
     root : Path
         The folder of the user's files.
-    seen : SeenFiles
     """
 
     def settled(files: Collection[str]) -> list[SettledEntry]:

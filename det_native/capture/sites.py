@@ -19,9 +19,6 @@ def site_in_cells(
 
     Parameters
     ----------
-    kind : CallKind
-    record : CallRecord
-    log : ExecutionLog
     included : sequence of int
         Executions that are sent, in order.
     roots : sequence of Path

@@ -32,7 +32,6 @@ def changed_files(files: Sequence[SourceFile], ran: Mapping[str, LoggedExecution
 
     Parameters
     ----------
-    files : sequence of SourceFile
     ran : mapping of str to LoggedExecution
         The executions that the call needs, by how files name them.
     """

@@ -41,7 +41,6 @@ class ValuesToSend:
         Names that the user has given in ``values=``.
     namespace : mapping of str
         The live values.
-    executions : sequence of Execution
     runs : sequence of Run
         Of the same executions.
     sharing : callable, optional
@@ -53,7 +52,6 @@ class ValuesToSend:
     ----------
     declared : set of str
         Those of the names in ``values=`` that can be sent.
-    encoded : dict of str to Packed
     errors : dict of str to CannotSendError
         Of names that cannot be sent, why.
     states : set of str

@@ -26,7 +26,6 @@ class Found(NamedTuple):
 
     Attributes
     ----------
-    experiments : list of rest.Experiment
     source : Source or None
         Where they are known; None where no master has answered.
     missing : DetError or None

@@ -24,7 +24,6 @@ def with_files_read(bundle: Bundle, hashes: Iterable[Sha256]) -> tuple[Bundle, d
 
     Parameters
     ----------
-    bundle : Bundle
     hashes : iterable of SHA-256
         What could not be sent.
 

@@ -17,7 +17,6 @@ class CheckpointFacts:
 
     Parameters
     ----------
-    source : Source
     checkpoint : rest.Checkpoint
         What is known of it.
     """

@@ -30,7 +30,6 @@ def fill(folder: Path, manifest: CheckpointManifest, fetch: Fetch) -> None:
     ----------
     folder : Path
         Empty, or filled by this checkpoint before: then only files that are not there any more are fetched.
-    manifest : CheckpointManifest
     fetch : callable
         Puts all files, verified, into an empty folder.
 
@@ -86,7 +85,6 @@ def cached(manifest: CheckpointManifest, fetch: Fetch) -> Path:
 
     Parameters
     ----------
-    manifest : CheckpointManifest
     fetch : callable
         Puts all files, verified, into an empty folder.
 

@@ -54,7 +54,6 @@ class Address:
 
     Attributes
     ----------
-    url : str
     token : str
         Never shown.
     incarnation : str

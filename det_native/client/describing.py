@@ -22,7 +22,6 @@ def description(experiment: rest.Experiment, trials: Sequence[rest.Trial]) -> st
 
     Parameters
     ----------
-    experiment : rest.Experiment
     trials : sequence of rest.Trial
         What the user calls it; its number by default.
     """

@@ -75,7 +75,6 @@ class EventStream(Iterator[rest.Event]):
 
     Parameters
     ----------
-    connect : Connector
     has_ended : callable
         Whether the experiment has ended; asked when the master closes a stream. Raises as `connect` does.
     after : int
@@ -188,8 +187,6 @@ class EventFeed:
 
     Parameters
     ----------
-    source : Source
-    experiment_id : int
     after : int
         Id of the last event that is known already.
     """

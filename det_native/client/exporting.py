@@ -26,7 +26,6 @@ def export(
 
     Parameters
     ----------
-    framework : str
     load : callable
         Returns the model, and leaves the files of the checkpoint in a folder that it is given.
     path, format, example_inputs

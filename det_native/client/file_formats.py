@@ -20,7 +20,6 @@ def read_file(path: Path, title: str) -> Any:
 
     Parameters
     ----------
-    path : Path
     title : str
         What it is called in messages.
 

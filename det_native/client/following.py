@@ -68,11 +68,8 @@ def print_logs(source: Source, experiment_id: int, trial_id: int | None, wanted:
 
     Parameters
     ----------
-    source : Source
     experiment_id : int
         Of no meaning where a trial is named whose number is known to its source.
-    trial_id : int or None
-    wanted : LogOptions
 
     Raises
     ------

@@ -65,7 +65,6 @@ def history_of(
 
     Parameters
     ----------
-    experiment : ExperimentDetail
     hparams : dict
         The trial's.
     training, validation : sequence of MetricRow

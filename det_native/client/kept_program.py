@@ -26,9 +26,6 @@ def write(source: Source, checkpoint: rest.Checkpoint, folder: Path, shown: dict
 
     Parameters
     ----------
-    source : Source
-    checkpoint : rest.Checkpoint
-    folder : Path
     shown : dict
         What is known of the checkpoint, as people read it.
     """

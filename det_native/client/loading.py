@@ -22,7 +22,6 @@ class ArrivingContent:
     ----------
     target : Path
         The file to make; what is there is replaced once all has arrived.
-    sha256 : str
     size : int
         Bytes.
     damaged : DetError
@@ -72,7 +71,6 @@ class ArrivingFile(ArrivingContent):
     ----------
     uuid : str
         The checkpoint.
-    file : CheckpointFile
     directory : Path
         Of the checkpoint, here.
 
@@ -108,15 +106,12 @@ def load_checkpoint(
 
     Parameters
     ----------
-    bundle : BundleManifest
     read_blob : callable
         Gives the raw content of a blob by its hash.
     directory : Path
         The checkpoint's files.
-    checkpoint : rest.Checkpoint
     config : dict
         The experiment's configuration.
-    trial_seed : int
     files : callable
         Gives a folder with the files of the checkpoint of an earlier training of the program, by its uuid, for a block.
     """

@@ -29,7 +29,6 @@ def loaded(checkpoint: rest.Checkpoint, folder: Path, load: Callable[[], Any], t
 
     Parameters
     ----------
-    checkpoint : rest.Checkpoint
     folder : Path
         Its files.
     load : callable

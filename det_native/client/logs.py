@@ -15,7 +15,6 @@ class Logs(Sequence[LogLine]):
 
     Parameters
     ----------
-    lines : iterable of LogLine
     empty : str
         What to print where there is no line.
     numbers : mapping of int to int, optional

@@ -25,7 +25,6 @@ def write_notebook(manifest: BundleManifest, read_blob: ReadBlob, path: Path, *,
 
     Parameters
     ----------
-    manifest : BundleManifest
     read_blob : callable
         Returns a blob's content by its hash.
     path : Path

@@ -73,7 +73,6 @@ class Output:
 
         Parameters
         ----------
-        records : sequence of mapping
         shown : callable
             Makes a name and its value a cell that people read.
         """

@@ -34,7 +34,6 @@ def page_link(session: Session, address: str) -> str:
 
     Parameters
     ----------
-    session : Session
     address : str
         Such as ``/experiments/7``.
 

@@ -37,7 +37,6 @@ class Part:
         Kind and size, for those who cannot read its text.
     text : str, optional
         Its text, where no blob has it.
-    size : int
     is_file : bool
         Whether a blob, `identity`, has its content.
     """
@@ -63,7 +62,6 @@ class Code:
         Where the training call is.
     read : callable
         Returns a blob's content by its hash.
-    problem : str
     """
 
     parts: dict[str, Part] = field(default_factory=dict)
@@ -102,7 +100,6 @@ def diff_of(first: Code, second: Code, names: tuple[str, str]) -> str:
 
     Parameters
     ----------
-    first, second : Code
     names : tuple of str
         What the experiments are called.
     """

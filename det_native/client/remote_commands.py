@@ -33,12 +33,10 @@ def up(context: click.Context, named: str, options: Mapping[str, str], *, servic
 
     Parameters
     ----------
-    context : click.Context
     named : str
         ``ssh://user@host``.
     options : mapping of str to str
         Those that are given, ``--slots`` and the like; the value is empty where one has none.
-    service, yes : bool
     """
     refused = [*options] if service else [name for name in _FILES_HERE if name in options]
     if refused:
@@ -59,7 +57,6 @@ def run_there(
 
     Parameters
     ----------
-    context : click.Context
     named : str or None
         The master, which has to be one behind SSH.
     words : sequence of str

@@ -19,7 +19,6 @@ def warning_of_better(metrics: Mapping[str, object], experiment: ExperimentDetai
     ----------
     metrics : mapping
         Of the checkpoint.
-    experiment : ExperimentDetail
     """
     searcher = experiment.config.get("searcher") or {}
     metric, best = searcher.get("metric"), experiment.best_validation
@@ -47,10 +46,8 @@ def number_inside(experiment: int, named: int | None, number: int) -> int:
 
     Parameters
     ----------
-    experiment : int
     named : int or None
         The experiment that the trial was named with: the 7 of ``7.2``.
-    number : int
 
     Raises
     ------
@@ -124,7 +121,6 @@ def top_checkpoints(
         Oldest first.
     metric : str
         The validation metric to compare by.
-    smaller_is_better : bool
     limit : int
         How many at most.
     per_trial : bool
@@ -163,9 +159,6 @@ def best_checkpoints(
         Says what to compare by where `sort_by` and `smaller_is_better` are None.
     owner : str
         Whose checkpoints they are, for the message.
-    sort_by : str or None
-    smaller_is_better : bool or None
-    limit : int
     per_trial : bool
         See ``top_checkpoints``.
 

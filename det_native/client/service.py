@@ -59,7 +59,6 @@ class Service:
     ----------
     path : Path
         Its file.
-    text : str
     commands : tuple of tuple of str
         What is run once it is written, in this order.
     cron : str
@@ -84,7 +83,6 @@ def plan_service(
 
     Parameters
     ----------
-    home : Home
     arguments : sequence of str
         Further arguments of ``python -m det_native.master``.
     environment : mapping

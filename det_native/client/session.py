@@ -156,10 +156,8 @@ class Session:
 
         Parameters
         ----------
-        route : Route
         body : model, bytes or iterable of bytes
             Bytes are sent as they are, as JSON that was written already; an iterable while it is produced.
-        headers : mapping, optional
         key : str, optional
             By which the master knows a repetition, so that the request may be repeated: its ``Idempotency-Key``.
         timeout : float

@@ -47,7 +47,6 @@ def trial_words(
 
     Parameters
     ----------
-    trial : rest.Trial
     metric : str
         The searcher's; empty where it is not known.
     note : str
@@ -77,7 +76,6 @@ def checkpoint_short(checkpoint: rest.Checkpoint, metric: str) -> str:
 
     Parameters
     ----------
-    checkpoint : rest.Checkpoint
     metric : str
         The one to tell. Where that is empty, or was not measured there, the first ones that were.
     """

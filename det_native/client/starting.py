@@ -56,7 +56,6 @@ def ensure_master(home: Home, arguments: Sequence[str] = ()) -> Started:
 
     Parameters
     ----------
-    home : Home
     arguments : sequence of str
         Further arguments of ``python -m det_native.master``; without effect if one runs.
 

@@ -19,8 +19,6 @@ def stop_master(runtime: RuntimeFile, home: Home, *, kill: bool) -> None:
 
     Parameters
     ----------
-    runtime : RuntimeFile
-    home : Home
     kill : bool
         Whether to end its workers, too.
 

@@ -17,7 +17,6 @@ def transfer_bar(what: str, size: int) -> Iterator[None]:
     ----------
     what : str
         Said before the bar: ``"downloading"``.
-    size : int
     """
     from tqdm import tqdm
 

@@ -70,8 +70,6 @@ def wait(
 
     Parameters
     ----------
-    source : Source
-    experiment_id : int
     view : ProgressView
         What shows the progress; it is closed here.
     timeout : float, optional
@@ -164,8 +162,6 @@ def patiently(source: Source, question: Callable[[], Answer], say: Callable[[str
 
     Parameters
     ----------
-    source : Source
-    question : callable
     say : callable, optional
         Takes what is to be told if that lasts, and that it is over.
     """
@@ -196,8 +192,6 @@ class Touch:
 
     Parameters
     ----------
-    feed : EventFeed
-    view : ProgressView
     revive : callable
         Starts a master of this machine again that was killed.
     """
@@ -231,9 +225,6 @@ def raise_failure(
 
     Parameters
     ----------
-    source : Source
-    experiment_id : int
-    detail : ExperimentDetail
     shown : set of str
         Tracebacks that the user has just seen: they are not repeated.
 
@@ -265,7 +256,6 @@ def error_text(error: rest.UserErrorInfo, number: int | None, *, again: bool = F
 
     Parameters
     ----------
-    error : UserErrorInfo
     number : int or None
         That of the trial inside the experiment.
     again : bool

@@ -36,7 +36,6 @@ def failures_of(trials: Sequence[rest.Trial], experiment: rest.Experiment | None
 
     Parameters
     ----------
-    trials : sequence of Trial
     experiment : Experiment, optional
         Theirs.
     """

@@ -25,7 +25,6 @@ def last_state(handle: Experiment | Trial, *, picture: bool = True) -> dict[str,
 
     Parameters
     ----------
-    handle : Experiment or Trial
     picture : bool
         Whether to draw the curves, which takes a while.
     """

@@ -27,8 +27,6 @@ class ViewReader:
 
     Parameters
     ----------
-    source : Source
-    experiment_id : int
     trial_id : int
         0 for the whole experiment.
 

@@ -56,7 +56,6 @@ def draw(curves: Curves, metrics: Sequence[str] | None = None) -> CurvesFigure:
 
     Parameters
     ----------
-    curves : Curves
     metrics : sequence of str, optional
         The panels to draw, by name (``"loss"`` or ``"val_loss"``); all by default.
 

@@ -40,7 +40,6 @@ def experiment_html(experiment: Experiment, picture: bytes | None = None, *, not
 
     Parameters
     ----------
-    experiment : Experiment
     picture : bytes, optional
         PNG of its curves, embedded.
     note : str

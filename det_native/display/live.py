@@ -95,7 +95,6 @@ class LiveView:
 
     Parameters
     ----------
-    handle : Experiment or Trial
     widget : bool
         Whether a widget shows it; otherwise the last state is shown, and renewed.
     """

@@ -32,7 +32,6 @@ class ReportView:
 
     Parameters
     ----------
-    rows : sequence of CaptureRow
     warnings : sequence of str
         Sentences to show with it.
     sent : bool

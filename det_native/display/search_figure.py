@@ -56,7 +56,6 @@ def draw_search(
 
     Parameters
     ----------
-    experiment : ExperimentDetail
     trials : sequence of Trial
         All of its trials.
     values : mapping, optional

@@ -84,7 +84,6 @@ def trial_facts(
 
     Parameters
     ----------
-    trial : Trial
     metric : str
         The searcher's.
     hparams : str, optional
@@ -110,8 +109,6 @@ def experiment_line(
 
     Parameters
     ----------
-    experiment_id : int
-    detail : ExperimentDetail
     note : str
         Said in brackets, such as the time for which it is told.
     failures : sequence of Failure

@@ -43,7 +43,6 @@ def make_widget(
 
     Parameters
     ----------
-    experiment_id : int
     trial_id : int
         0 for the whole experiment.
     master_url : str

@@ -51,7 +51,6 @@ class Slot:
         As code writes it: ``args.run_dir``.
     name : str
         Of the variable that leads there.
-    value : object
     put : callable
         Gives the place another value.
     is_own : bool

@@ -189,7 +189,6 @@ def write_values(
 
     Parameters
     ----------
-    values : mapping of str to object
     output : callable
         Returns what to write to.
     look : callable
@@ -267,7 +266,6 @@ def read_values(
 
     Parameters
     ----------
-    content : bytes
     names : mapping
         Of the program, with its classes and functions.
     place : callable
@@ -383,7 +381,6 @@ def unpack_whole(data: bytes, names: Mapping[str, Any] | None = None, place: Cal
 
     Parameters
     ----------
-    data : bytes
     names : mapping, optional
         What is in place of the names of the program.
     place : callable

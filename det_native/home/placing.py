@@ -65,8 +65,6 @@ def place_files(
     ----------
     write_content : callable
         Writes the content of a file to a path, all at once.
-    artifacts : sequence of Artifact
-    folder : Path
     submitted : float
         Files that have changed here since, in seconds since 1970, are not replaced: another training that ran
         beside this one may have written them.

@@ -37,7 +37,6 @@ class Result:
 
     Attributes
     ----------
-    experiment : Experiment
     call : FitCall, TorchCall, EstimatorCall, type or None
         What was submitted, with the objects that are trained. None of a search with ``local=True``: they stay.
     files : FilesOfCall or None

@@ -32,7 +32,6 @@ class RunFolder:
     ----------
     root : Path
         The home; where it cannot be written, a folder of this user's among the temporary files.
-    run_id : str
     token : str
         The run's reports come with it.
     temporary : bool

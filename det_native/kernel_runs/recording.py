@@ -45,7 +45,6 @@ class Recording:
 
     Parameters
     ----------
-    folder : RunFolder
     request : KernelRun
         What the master is told; the contents of its program lie in the folder's blobs.
     named : str or None

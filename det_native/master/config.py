@@ -30,7 +30,6 @@ class MasterConfig:
 
     Attributes
     ----------
-    home : Home
     host : str or None
         Address to listen on by TCP, too; beyond loopback only with TLS. None for the home's socket only, unless a port
         is given: then it is that of loopback.

@@ -19,12 +19,7 @@ _Row = tuple[dict[str, object], float | None]
 
 
 class Importances:
-    """Works out importances, seconds of a processor each, and keeps them. Use it from one thread at a time.
-
-    Parameters
-    ----------
-    database : Database
-    """
+    """Works out importances, seconds of a processor each, and keeps them. Use it from one thread at a time."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

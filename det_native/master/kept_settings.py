@@ -26,7 +26,6 @@ def settle(home: Home, url: str, options: dict[str, Any]) -> tuple[str, dict[str
 
     Parameters
     ----------
-    home : Home
     url : str
         What this start says; empty for what is kept.
     options : dict
@@ -83,8 +82,6 @@ def keep(home: Home, database: str, **places: tuple[str, dict[str, Any]]) -> Non
 
     Parameters
     ----------
-    home : Home
-    database : str
     **places : tuple of str and dict
         Address and options of ``storage`` and ``checkpoints``.
     """

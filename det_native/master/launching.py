@@ -61,7 +61,6 @@ def make_launcher(config: MasterConfig, umask: int, url: Callable[[], str]) -> L
 
     Parameters
     ----------
-    config : MasterConfig
     umask : int
         Of the files that workers write.
     url : callable

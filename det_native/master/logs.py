@@ -34,7 +34,6 @@ def set_up_logging(path: Path, *, background: bool) -> None:
 
     Parameters
     ----------
-    path : Path
     background : bool
         Whether standard output and error go to the log already, as they do for a master that a client started.
     """

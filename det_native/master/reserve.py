@@ -18,12 +18,7 @@ _TRY_SECONDS = 1.0
 
 
 class Reserve:
-    """A file that is nothing but room: while the disk is full it is given up, for decisions and for nothing else.
-
-    Parameters
-    ----------
-    path : Path
-    """
+    """A file that is nothing but room: while the disk is full it is given up, for decisions and for nothing else."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -102,8 +102,6 @@ class Server(uvicorn.Server):
 
     Parameters
     ----------
-    app : ASGI application
-    config : MasterConfig
     on_ready : callable
         Called once requests are answered.
     on_stop : callable

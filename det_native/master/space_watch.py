@@ -36,10 +36,6 @@ class SpaceWatch:
 
     Parameters
     ----------
-    database : Database
-    places : Places
-    blobs : BlobStore
-    cleaner : Cleaner
     make_room : callable
         Has superfluous checkpoints deleted.
     owner : str

@@ -14,7 +14,6 @@ def read_notebook(path: Path, content: str = "") -> Any:
 
     Parameters
     ----------
-    path : Path
     content : str
         What it holds; by default that of the file.
 
@@ -57,7 +56,6 @@ def check_kernel(name: str, manager: Any = None) -> dict[str, Any]:
 
     Parameters
     ----------
-    name : str
     manager : KernelSpecManager, optional
         That of a Jupyter server; by default, what is installed on this machine counts.
 

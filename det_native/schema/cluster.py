@@ -71,7 +71,6 @@ class SlotsWanted(BaseModel):
 
     Attributes
     ----------
-    slots : int
     accelerator : str
         Type of the GPUs, ``cpu`` for processors, empty for any.
     node : str

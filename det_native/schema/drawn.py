@@ -32,7 +32,6 @@ def drawn(curves: Sequence[MetricCurve], framework: Framework, *, validates: boo
 
     Parameters
     ----------
-    curves : sequence of MetricCurve
     framework : str
         That of the experiment.
     validates : bool

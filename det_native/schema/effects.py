@@ -94,7 +94,6 @@ def fields_without_effect(
 
     Parameters
     ----------
-    config : ExperimentConfig
     framework : str, optional
         What is trained with: some fields are without effect for one framework only.
     local : bool
@@ -173,7 +172,6 @@ def refuse_unsupported(config: ExperimentConfig, framework: Framework | None = N
 
     Parameters
     ----------
-    config : ExperimentConfig
     framework : str, optional
         What is trained with, as far as that is known: it says what runs.
 

@@ -80,7 +80,6 @@ def continued_config(
         Its uuid.
     length : mapping
         How much longer it trains: ``{"epochs": 5}``.
-    framework : str
 
     Raises
     ------

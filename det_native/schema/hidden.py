@@ -24,7 +24,6 @@ def replaced(config: Mapping[str, Any], change: Callable[[str, Any], Any]) -> di
     ----------
     config : mapping
         In its normal form.
-    change : callable
     """
     made = copy.deepcopy(dict(config))
     for *sections, name in PATHS:

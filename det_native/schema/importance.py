@@ -19,7 +19,6 @@ class Importance(Answer):
 
     Attributes
     ----------
-    metric : str
     trials : int
         How many trials it was worked out from.
     total : int

@@ -73,7 +73,6 @@ def conversation(token: str, address: str) -> Generator[bytes, bytes, None]:
 
     Parameters
     ----------
-    token : str
     address : str
         Where the client has called, as :func:`address_text` gives it.
 

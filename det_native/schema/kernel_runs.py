@@ -19,7 +19,6 @@ class KernelProcess(BaseModel):
 
     Attributes
     ----------
-    pid : int
     start : str
         What tells it from a later one of the same number.
     namespace : str

@@ -49,7 +49,6 @@ def closest_metric(name: str, known: Sequence[str]) -> str | None:
     ----------
     name : str
         As the user wrote it.
-    known : sequence of str
     """
     wanted = without_prefix(name.lower())
     bases = {one: without_prefix(one.lower()) for one in known}

@@ -70,7 +70,6 @@ class NotebookRun(BaseModel):
 
     Attributes
     ----------
-    id : int
     path : str
         Of the notebook.
     kernel : str
@@ -91,7 +90,6 @@ class NotebookRun(BaseModel):
         Path of the executed notebook, as far as it has come.
     started, ended : float
         Seconds since 1970; `ended` is 0 while it runs.
-    schedule : int or None
     kept : bool
         Whether its executed notebook is kept elsewhere, too: with its experiments, or beside the notebook.
     machine : str

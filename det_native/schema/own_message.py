@@ -62,7 +62,6 @@ def memory_advice(batch_size: int | None, slots: int = 1) -> str:
     ----------
     batch_size : int or None
         Records per batch over all slots, where that is known.
-    slots : int
     """
     if not batch_size:
         return "Try smaller batches or a smaller model; data that are read piece by piece take less, too."

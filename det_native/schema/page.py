@@ -36,7 +36,6 @@ class PageCode(Answer):
 
     Attributes
     ----------
-    code : str
     url : str
         Where this machine's browsers reach the master; empty for one that comes over a forwarded port.
     seconds : float

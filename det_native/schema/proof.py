@@ -23,7 +23,6 @@ class Input:
 
     Attributes
     ----------
-    value : object
     role : str
         What it is to the training; this decides what a difference means.
     assign : callable or None
@@ -49,9 +48,6 @@ class CallProof(BaseModel):
 
     Attributes
     ----------
-    version : int
-    hparams : dict
-    seed : int
     table : ProofBlob or None
         What is known of each object, see ``det_native.heap.compare``; None if nothing is.
     inputs : ProofBlob or None

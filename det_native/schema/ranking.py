@@ -35,10 +35,8 @@ def checkpoint_rank(
 
     Parameters
     ----------
-    checkpoint : Checkpoint
     metric : str
         The validation metric to compare by.
-    smaller_is_better : bool
     """
     value = score(checkpoint.metrics.get(metric), smaller_is_better=smaller_is_better)
     batch = checkpoint.batch if math.isfinite(value) else -checkpoint.batch

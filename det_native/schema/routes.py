@@ -94,7 +94,6 @@ class Route(Generic[Body, Answer]):
 
     Attributes
     ----------
-    method : str
     path : str
         From ``/api/v1`` on, as FastAPI writes it.
     query : tuple of str
@@ -103,7 +102,6 @@ class Route(Generic[Body, Answer]):
         A model; ``bytes`` where the content is no JSON, NoneType where there is none.
     answer : type
         A model, or a list of them; ``bytes`` where it is no JSON, NoneType where it is empty.
-    access : Access
     doc : str
         What it does, for the description of the interface.
     refusals : tuple of int

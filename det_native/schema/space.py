@@ -20,7 +20,6 @@ class SpaceUse(Answer):
 
     Attributes
     ----------
-    kind : str
     bytes, count : int
         Bytes of the files, and how many things there are.
     part_of : str or None
@@ -41,7 +40,6 @@ class Space(Answer):
 
     Attributes
     ----------
-    home : str
     uses : list of SpaceUse
         By kind; those without `part_of` make up `total`.
     total : int
@@ -125,7 +123,6 @@ class CleanWanted(Sent):
 
     Attributes
     ----------
-    kinds : list of str
     older_than_days : float
         Only what has not been used for so long; blobs count as new for some hours in any case.
     dry_run : bool

@@ -43,7 +43,6 @@ def thin(samples: Sequence[Weighed], most: int) -> list[Weighed]:
     ----------
     samples : sequence of Weighed
         Of one process, in order.
-    most : int
 
     Returns
     -------

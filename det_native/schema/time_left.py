@@ -67,7 +67,6 @@ class TimeLeft:
             Monotonic seconds.
         progress : float
             In [0, 1].
-        course : Course, optional
         """
         passed = 0.0 if self._at is None else max(now - self._at, 0.0)
         gain = 0.0 if self._progress is None else max(progress - self._progress, 0.0)

@@ -61,7 +61,6 @@ class Difference:
 
     Attributes
     ----------
-    use : PackageUse
     package : str
         The distribution, as the workers have it where they have one.
     here, there : str
@@ -94,7 +93,6 @@ def differences(
 
     Parameters
     ----------
-    uses : iterable of PackageUse
     here, there : mapping
         Module to distributions and versions; without an entry, it cannot be imported.
     """

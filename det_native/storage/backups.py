@@ -32,7 +32,6 @@ class Backup:
 
     Attributes
     ----------
-    path : Path
     time : datetime
         When it was made, UTC.
     """

@@ -29,7 +29,6 @@ class BlobWriter:
         Of the store.
     key : str
         What the blob is called there.
-    sha256 : str
     size : int
         Bytes of the raw content.
     stored : callable

@@ -26,7 +26,6 @@ class CachedBlobs(BlobStore):
 
     Parameters
     ----------
-    uri : str
     options : mapping
         What fsspec's file system takes beside the address, secrets among it.
     folder : Path

@@ -38,7 +38,6 @@ class DataCache:
 
     Parameters
     ----------
-    uri : str
     options : mapping
         What fsspec's file system takes beside the address, secrets among it.
     folder : Path

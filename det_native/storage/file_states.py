@@ -102,8 +102,6 @@ class Baseline:
 
     Attributes
     ----------
-    states : dict
-    limits : Limits
     elsewhere : dict of str to str
         Folders that lie elsewhere and were empty, by where their files belong; see `Folder`.
     """

@@ -41,7 +41,6 @@ class IncomingParts:
         What the file is called there.
     folder : Path
         Where the note lies, and what is no whole part yet.
-    sha256 : str
     size : int
         Of the whole file.
     """

@@ -17,8 +17,6 @@ def find_instead(storage: CheckpointStorage, damaged: Checkpoint, known: Iterabl
 
     Parameters
     ----------
-    storage : CheckpointStorage
-    damaged : Checkpoint
     known : iterable of Checkpoint
         Those of its trial.
     """

@@ -30,7 +30,6 @@ def link_files(
 
     Parameters
     ----------
-    links : sequence of FileEntry
     store : str
         Its folder, or its address: then the files are brought to this machine first.
     into : Path

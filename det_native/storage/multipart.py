@@ -115,7 +115,6 @@ def abort_left(
 
     Parameters
     ----------
-    folder : Folder
     before : float, optional
         Only those that were begun before this time, in seconds since 1970.
     key : str

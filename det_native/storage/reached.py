@@ -42,7 +42,6 @@ def check_reached(address: str, options: Mapping[str, Any], mark: str) -> None:
 
     Parameters
     ----------
-    address : str
     options : mapping
         What fsspec takes beside it.
     mark : str

@@ -25,7 +25,6 @@ class SharedBlobs(BlobStore):
 
     Parameters
     ----------
-    uri : str
     options : mapping
         What fsspec's file system takes beside the address, secrets among it.
     before : Path

@@ -157,7 +157,6 @@ class FileCollection:
         Where contents go.
     folders : callable
         Returns the folders that the run's processes write to; the first rank's come first.
-    limits : Limits
     reported : mapping of str to WrittenFile, optional
         What is known of the run already.
     """
@@ -291,7 +290,6 @@ def look_at_left(folders: Sequence[Path], blobs: BlobStore, reported: Mapping[st
     ----------
     folders : sequence of Path
         Of the run's processes, each with what was there when training began; the first rank's comes first.
-    blobs : BlobStore
     reported : mapping of str to WrittenFile
         What is known of the run.
     batch : int

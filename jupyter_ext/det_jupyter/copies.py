@@ -18,10 +18,8 @@ def write_copy(content: bytes, name: str, folders: Sequence[Path], seen: Path | 
 
     Parameters
     ----------
-    content : bytes
     name : str
         A file of this name that holds anything but an earlier copy stays: the copy gets a number.
-    folders : sequence of Path
     seen : Path, optional
         Keeps the hash of the last copy, so that a later one takes its place.
 

@@ -81,7 +81,6 @@ class Master:
 
         Parameters
         ----------
-        method : str
         path : str
             Of a route of the master, percent-encoded.
 

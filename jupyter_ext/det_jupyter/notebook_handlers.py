@@ -142,10 +142,8 @@ class NotebookHandler(DetHandler):
 
         Parameters
         ----------
-        content : bytes
         notebook : Path or None
             Beside which it is wanted.
-        name : str
         seen : Path, optional
             Keeps what was written before, which may be written over.
         """

@@ -35,9 +35,6 @@ async def run_program(
 
     Parameters
     ----------
-    command : sequence of str
-    body : bytes
-    seconds : float
     folder : Path, optional
         Where it runs; default the server's folder.
     environment : mapping, optional

@@ -24,7 +24,6 @@ def resolve(method: str, path: str) -> str | None:
 
     Parameters
     ----------
-    method : str
     path : str
         Below ``master/``, decoded once.
     """

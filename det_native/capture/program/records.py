@@ -144,13 +144,11 @@ class Plan:
     ----------
     steps : list of Step
         In the order of the runs; the last one makes the call.
-    values : list of Value
     left : dict of int to str
         Runs that stay behind, but for the settings of some, and why.
     forced : dict of int to Refusal or None
         Runs that run again against their nature, as this name of them is needed and cannot travel; None for what they
         set for the process.
-    refusals : list of Refusal
     unlike : dict of int to set of str
         Names that runs make of random bytes and that cannot travel: there they are others.
     lost_settings : dict of int to tuple of str

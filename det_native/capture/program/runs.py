@@ -35,7 +35,6 @@ def runs_of(
         Those of the log; the last one makes the call.
     call_line : int
         The line of it that is running.
-    facts : Facts
     wanted : collection of int
         Executions that run again in any case.
     stays : mapping of int to str

@@ -33,7 +33,6 @@ def settings_of(
 
     Parameters
     ----------
-    source : str
     stale : collection of str
         Names that are not there, or not what they were: what reads one is not made again.
     modules : collection of str

@@ -49,7 +49,6 @@ class PathsSeen:
         Files that were opened to be read in the present working directory, by the names that they were opened by.
     moves : list of str
         Folders that the user's code made the working directory.
-    started : float
     ended : float or None
         None as long as it goes on; seconds since the epoch, as `started`.
     went_out : bool

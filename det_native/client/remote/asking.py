@@ -99,7 +99,6 @@ def ask(line: Line, verb: Verb) -> MasterThere:
 
     Parameters
     ----------
-    line : Line
     verb : str
         ``start`` starts one where none runs; ``stop`` and ``kill``, which ends its workers too, say who has ended.
 

@@ -45,8 +45,6 @@ class Finding:
 
     Attributes
     ----------
-    name : str
-    text : str
     good : bool
         False where training there will not work.
     """
@@ -61,7 +59,6 @@ def check(connection: Connection, tell: Callable[[Finding], None]) -> bool:
 
     Parameters
     ----------
-    connection : Connection
     tell : callable
         Takes what was found, as it is found.
 

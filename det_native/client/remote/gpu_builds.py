@@ -46,8 +46,6 @@ def fitted(line: Line, requirements: Sequence[str], facts: dict[str, str], *, of
 
     Parameters
     ----------
-    line : Line
-    requirements : sequence of str
     facts : dict of str to str
         What :data:`LOOK` has printed, and ``python``: a version and a path.
     offline : bool

@@ -73,7 +73,6 @@ class Connection:
 
     Parameters
     ----------
-    target : Target
     home : Home
         The folder of this user, here.
     """
@@ -291,7 +290,6 @@ class Route:
 
     Parameters
     ----------
-    connection : Connection
     link : Link
         As it stands now.
     """

@@ -34,7 +34,6 @@ def pinned(notebook: Path | None, more: tuple[str, ...]) -> list[str]:
 
     Parameters
     ----------
-    notebook : Path or None
     more : tuple of str
         Further requirements; a bare name gets the version that is installed here.
 

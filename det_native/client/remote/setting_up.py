@@ -95,7 +95,6 @@ def plan(line: Line, requirements: Sequence[str], folder: Path, offline: Path | 
 
     Parameters
     ----------
-    line : Line
     requirements : sequence of str
         Packages with their versions.
     folder : Path
@@ -198,8 +197,6 @@ def carry_out(line: Line, plan: Plan, tell: Callable[[int, float], None]) -> Non
 
     Parameters
     ----------
-    line : Line
-    plan : Plan
     tell : callable
         Takes the number of each step, from 1, as it begins and every few seconds while it goes on, and these seconds.
 

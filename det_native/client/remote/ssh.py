@@ -50,7 +50,6 @@ class Line:
 
     Parameters
     ----------
-    target : Target
     key : str
         Tells it from other connections of this user.
     log : Path

@@ -24,7 +24,6 @@ def checked(folder: Path, requirements: Sequence[str], python: str, facts: dict[
 
     Parameters
     ----------
-    folder : Path
     requirements : sequence of str
         What has to be among them; what these depend on is looked for there.
     python : str

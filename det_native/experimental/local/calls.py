@@ -24,12 +24,6 @@ def fit_here(call: Any, settings: Settings, origin: Origin) -> Any:
     """Run a captured call of ``fit()`` here and return Keras's ``History``.
 
     Ctrl-C ends the training with a checkpoint; the history so far is returned.
-
-    Parameters
-    ----------
-    call : FitCall
-    settings : Settings
-    origin : Origin
     """
     note_trained(call)
     config = config_of_call(settings, call)
@@ -45,12 +39,6 @@ def unchanged_here(call: UnchangedCall, settings: Settings, origin: Origin) -> A
     """Have TensorFlow's own ``train_and_evaluate()`` run here, and return what it returns.
 
     Ctrl-C ends the training with a checkpoint.
-
-    Parameters
-    ----------
-    call : UnchangedCall
-    settings : Settings
-    origin : Origin
     """
     config = config_of_call(settings, call)
     sample = sample_of_call(config, call)

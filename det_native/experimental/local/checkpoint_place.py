@@ -20,8 +20,6 @@ def place_of_checkpoints(
 
     Parameters
     ----------
-    config : ExperimentConfig
-    folder : RunFolder
     elsewhere : bool
         Whether the master that records the run is not that of this machine.
     """

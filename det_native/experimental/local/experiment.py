@@ -62,15 +62,10 @@ class LocalExperiment:
 
     Parameters
     ----------
-    kind : {"fit", "train", "create", "train_and_evaluate"}
     payload : FitCall, TorchCall or type
         What is trained.
     config : ExperimentConfig
         Complete.
-    framework : str
-    settings : Settings
-    origin : Origin
-    sample : Sample
     steps : int, optional
         Batches of an epoch, where the data tell them.
 

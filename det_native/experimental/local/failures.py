@@ -19,7 +19,6 @@ def describe(error: BaseException, batch: int = 0) -> rest.UserErrorInfo:
 
     Parameters
     ----------
-    error : BaseException
     batch : int
         The batch in which it was raised, counted from 1; 0 before the first one was done.
     """

@@ -31,12 +31,6 @@ def fit_torch_here(call: TorchCall, settings: Settings, origin: Origin) -> Exper
     """Train here, to the end, and return the handle.
 
     Ctrl-C ends the training with a checkpoint.
-
-    Parameters
-    ----------
-    call : TorchCall
-    settings : Settings
-    origin : Origin
     """
     experiment = _begun(call, settings, origin)
     experiment.run()
@@ -50,8 +44,6 @@ def batches_here(call: TrainingCall, settings: Settings, origin: Origin) -> Iter
     ----------
     call : TrainingCall
         Of ``train`` or ``epochs``.
-    settings : Settings
-    origin : Origin
     """
     batches = _batches(call, settings, origin)
     _close_at_the_end(batches)

@@ -22,12 +22,8 @@ def kept_program(
 
     Parameters
     ----------
-    kind : {"fit", "create", "train_and_evaluate"}
     payload : FitCall or type
         What is trained.
-    framework : str
-    settings : Settings
-    origin : Origin
     blobs : str
         Address of the store for its contents, from where they are sent: the training may change the files.
     """

@@ -17,7 +17,6 @@ class Sample(NamedTuple):
     ----------
     hparams : dict
         One value for every hyperparameter.
-    seed : int
     """
 
     hparams: dict[str, Any]
@@ -25,13 +24,7 @@ class Sample(NamedTuple):
 
 
 def config_of_call(settings: Settings, call: Any) -> ExperimentConfig:
-    """Return the configuration of a call that trains here.
-
-    Parameters
-    ----------
-    settings : Settings
-    call : FitCall or TorchCall
-    """
+    """Return the configuration of a call that trains here."""
     config = complete_for_fit(settings, call)
     # init() has drawn the sample that the model was built with: its seed is the experiment's.
     return config.with_seed(call.context.env.config["reproducibility"]["experiment_seed"])

@@ -66,7 +66,6 @@ class Gate:
     ----------
     app : ASGI application
         Everything behind the gate.
-    guard : Guard
     owner : str
         Whom the user's token stands for; routes find it in the request's state.
     sessions : Sessions

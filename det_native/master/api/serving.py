@@ -89,7 +89,6 @@ def serve(route: Route[Any, Answer], **response: Any) -> Callable[[Handler[Answe
 
     Parameters
     ----------
-    route : Route
     **response
         What the description of the interface says of the answer besides its model: ``headers``, ``content``.
     """

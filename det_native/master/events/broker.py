@@ -24,7 +24,6 @@ class Told:
 
     Parameters
     ----------
-    event : Event
     owner : str
         Whose it is.
     """

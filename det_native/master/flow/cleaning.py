@@ -31,14 +31,7 @@ WHILE_TRIALS_RUN = "trials run that may read them; those of datasets go when non
 
 
 class Cleaner:
-    """Deletes what can go. Its methods may be called from any thread; each deletes what is still superfluous then.
-
-    Parameters
-    ----------
-    context : Context
-    blobs : BlobStore
-    guard : BlobGuard
-    """
+    """Deletes what can go. Its methods may be called from any thread; each deletes what is still superfluous then."""
 
     def __init__(self, context: Context, blobs: BlobStore, guard: BlobGuard) -> None:
         self._context = context

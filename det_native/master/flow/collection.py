@@ -79,8 +79,6 @@ def collect_running(
 
     Parameters
     ----------
-    context : Context
-    experiment_id : int
     trial_id : int, optional
         All trials are looked at without it, and where the best ones of the whole experiment are kept.
     is_read : callable

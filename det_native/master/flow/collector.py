@@ -23,12 +23,7 @@ _READ_SECONDS = 60.0
 
 
 class Collector:
-    """Deletes in a thread of its own, one after the other. Its methods may be called from any thread.
-
-    Parameters
-    ----------
-    context : Context
-    """
+    """Deletes in a thread of its own, one after the other. Its methods may be called from any thread."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

@@ -77,7 +77,6 @@ class TrialFacts:
 
     Attributes
     ----------
-    restarts, max_restarts : int
     may_restart : bool
         Whether a trial whose run hung is run again.
     fingerprint : str or None

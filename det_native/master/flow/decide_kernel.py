@@ -19,7 +19,6 @@ def decide_kernel(facts: Facts, process: KernelProcess, batches: int) -> Decisio
     ----------
     facts : Facts
         Of a process that is not known to be gone, ``process.interrupted`` says why it counts as that.
-    process : KernelProcess
     batches : int
         That were done, as far as was reported.
     """

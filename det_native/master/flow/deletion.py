@@ -48,8 +48,6 @@ class Deletions:
 
     Parameters
     ----------
-    context : Context
-    blobs : BlobStore
     forget_bundle : callable
         Is told the id of a bundle that is gone.
     """

@@ -119,7 +119,6 @@ def marks_of(places: Places, checkpoints: str = "") -> dict[str, str]:
 
     Parameters
     ----------
-    places : Places
     checkpoints : str
         Where those of the experiment lie; empty where that is not known yet.
     """

@@ -33,8 +33,6 @@ class LeftFiles:
 
     Parameters
     ----------
-    context : Context
-    blobs : BlobStore
     submit : callable
         Has a step run after those that were submitted before.
     """

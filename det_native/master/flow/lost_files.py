@@ -31,12 +31,7 @@ _UNREACHABLE_SECONDS = 30.0
 
 
 class LostFiles:
-    """Which trials wait for which blobs. Kept in memory: the next master tries them at once.
-
-    Parameters
-    ----------
-    blobs : BlobStore
-    """
+    """Which trials wait for which blobs. Kept in memory: the next master tries them at once."""
 
     def __init__(self, blobs: BlobStore) -> None:
         self._blobs = blobs

@@ -79,8 +79,6 @@ class Messages:
 
     Parameters
     ----------
-    database : Database
-    owner : str
     address : str
         The master's, for those who get a message.
     clock : callable

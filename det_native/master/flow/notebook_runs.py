@@ -20,12 +20,7 @@ from det_native.storage.blobs import BlobStore
 
 
 class NotebookRuns:
-    """The notebook runs of a master's home.
-
-    Parameters
-    ----------
-    home : Path
-    """
+    """The notebook runs of a master's home."""
 
     def __init__(self, home: Path) -> None:
         self._home = Home(home)
@@ -74,8 +69,6 @@ class KeptNotebooks:
 
     Parameters
     ----------
-    database : Database
-    blobs : BlobStore
     guard : BlobGuard
         Keeps a blob from being cleaned away before its experiment names it.
     """

@@ -25,12 +25,7 @@ class _Source:
 
 
 class OutputStore:
-    """Stores the output of runs. Used by the decision thread only.
-
-    Parameters
-    ----------
-    context : Context
-    """
+    """Stores the output of runs. Used by the decision thread only."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

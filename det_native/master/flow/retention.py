@@ -19,10 +19,8 @@ def drop_old_output(database: Database, default_days: int | None, now: datetime 
 
     Parameters
     ----------
-    database : Database
     default_days : int or None
         For how many days the output is kept of experiments whose configuration does not say; None and -1: for ever.
-    now : datetime, optional
     """
     now = now or datetime.now(UTC)
     lines = 0

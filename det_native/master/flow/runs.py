@@ -73,7 +73,6 @@ class Runs:
 
     Parameters
     ----------
-    context : Context
     on_trial_over : callable
         Called with the ids of experiment and trial when a trial has reached its end.
     has_stopped : callable

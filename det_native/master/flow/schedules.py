@@ -107,8 +107,6 @@ class Schedules:
 
     Parameters
     ----------
-    database : Database
-    owner : str
     runs : Runs
         Begins runs of notebooks.
     clock : callable

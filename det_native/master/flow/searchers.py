@@ -27,12 +27,7 @@ class _Known:
 
 
 class Searchers:
-    """Makes them when they are needed. Used by the decision thread only.
-
-    Parameters
-    ----------
-    database : Database
-    """
+    """Makes them when they are needed. Used by the decision thread only."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

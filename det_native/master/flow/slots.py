@@ -25,8 +25,6 @@ class Slots:
     ----------
     cluster : Cluster or None
         None on one machine.
-    now : tuple of SlotInfo
-    nodes : tuple of NodeInfo
     machines : Machines
         The slots, as the scheduler needs them.
     trouble : str

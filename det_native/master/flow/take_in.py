@@ -109,7 +109,6 @@ class TakeIn:
 
     Parameters
     ----------
-    context : Context
     owner : str
         Whose they are.
     recorded : callable

@@ -27,7 +27,6 @@ class BlobGuard:
 
     Parameters
     ----------
-    blobs : BlobStore
     clock : callable
         Seconds, rising.
     """
@@ -65,7 +64,6 @@ class BlobGuard:
 
         Parameters
         ----------
-        hashes : iterable of str
         written_before : float, optional
             Leave those that have been written, or reported again, since this time (seconds since 1970).
         """

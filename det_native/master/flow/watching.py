@@ -14,12 +14,7 @@ logger = logging.getLogger(__name__)
 
 
 class Watches:
-    """One watch for each live run. But for :meth:`heard`, used by the decision thread only.
-
-    Parameters
-    ----------
-    context : Context
-    """
+    """One watch for each live run. But for :meth:`heard`, used by the decision thread only."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

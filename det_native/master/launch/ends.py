@@ -41,7 +41,6 @@ def exit_of(run_id: str, size: int, ends: Sequence[RankEnd], titles: Sequence[st
 
     Parameters
     ----------
-    run_id : str
     size : int
         Of the run.
     ends : sequence of RankEnd

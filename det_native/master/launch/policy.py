@@ -73,7 +73,6 @@ def bounds(uses: Mapping[Key, Use], now: float, slots: int, memory: float, polic
         Slots of the master.
     memory : float
         Available share of the memory, 0 to 1.
-    policy : Policy
     """
     if not uses:
         return {}

@@ -30,10 +30,8 @@ class StandbyPool:
 
     Parameters
     ----------
-    recipe : Recipe
     slots : int
         Slots of the master.
-    policy : Policy
     forks : bool
         Whether standbys are forked from zygotes; otherwise each is a fresh process.
     clock : callable

@@ -27,7 +27,6 @@ class WorkerProcess:
 
     Attributes
     ----------
-    pid : int
     mark : str
         See ``det_native.schema.processes.start_mark``.
     marker : str

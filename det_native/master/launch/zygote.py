@@ -35,7 +35,6 @@ class Zygote:
 
     Attributes
     ----------
-    kind : WorkerKind
     imports : frozenset of str
         Modules besides the framework's that it has imported, or is importing.
     ready : bool

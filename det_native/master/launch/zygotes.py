@@ -21,7 +21,6 @@ class Zygotes:
 
     Parameters
     ----------
-    recipe : Recipe
     enabled : bool
         Whether there are to be any.
     """

@@ -27,8 +27,6 @@ def post(url: str, content: Mapping[str, Any], *, event: str, delivery: str, sec
 
     Parameters
     ----------
-    url : str
-    content : mapping
     event : str
         Header ``X-Det-Event``.
     delivery : str

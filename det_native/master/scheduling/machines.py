@@ -55,7 +55,6 @@ class Usable:
     ----------
     by_node : dict of int to tuple of str
         Slots in their order, by the number of the machine.
-    ids : frozenset of str
     largest : int
         Most slots of one machine.
     """

@@ -46,7 +46,6 @@ def plan(
         Trials that hold slots.
     slots : Machines or sequence of str
         All slots, or the names of those of one machine; earlier ones are filled first.
-    policy : Policy
     without_slots : int
         How many trials that need no slot may run at the same time. They wait for nothing else.
 

@@ -14,7 +14,6 @@ class Pool:
 
     Parameters
     ----------
-    usable : Usable
     node_of : mapping of str to int
         The number of the machine of each slot.
     position : mapping of str to int

@@ -17,7 +17,6 @@ class Shares:
 
     Attributes
     ----------
-    running : list of Running
     kept : Counter
         Slots by experiment, without what is coming: by this they take turns.
     held : Counter

@@ -24,11 +24,8 @@ class Victims:
 
     Parameters
     ----------
-    running : list of Running
-    policy : Policy
     ending : set of int
         Trials that were asked already; it grows.
-    machines : Machines
     kept : Counter
         Slots by experiment, as they change.
     """
@@ -107,11 +104,8 @@ class Victims:
 
         Parameters
         ----------
-        trial : Pending
         room : mapping of int to int
             How many slots lack on machines of which some are free.
-        usable : Usable
-        closed : set of str
         kept : Counter
             Slots by experiment.
         """

@@ -26,12 +26,10 @@ def waits(
 
     Parameters
     ----------
-    pending : iterable of Pending
     running : iterable of Running
         Those that were just planned are among them.
     slots : Machines or sequence of str
         All slots.
-    policy : Policy
     without_slots : int
         See :func:`plan`.
     asked : str

@@ -37,7 +37,6 @@ class Page:
 
     Attributes
     ----------
-    experiments : list of rest.Experiment
     total : int
         How many there are, those of earlier and later pages included.
     next : str
@@ -71,7 +70,6 @@ def find(
         None: all.
     now : datetime
         What ages are counted from.
-    order : Order
     limit : int
         How many at most.
     before : int, optional

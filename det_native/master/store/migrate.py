@@ -25,7 +25,6 @@ def upgrade(connection: Connection, before_change: Callable[[], None] = lambda: 
 
     Parameters
     ----------
-    connection : Connection
     before_change : callable
         Called before a database that holds something is changed.
 

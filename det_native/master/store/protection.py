@@ -17,7 +17,6 @@ def protected(connection: Connection, experiment_id: int | None = None) -> dict[
 
     Parameters
     ----------
-    connection : Connection
     experiment_id : int, optional
         Only those of this experiment.
     """

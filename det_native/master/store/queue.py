@@ -22,7 +22,6 @@ def entries(connection: Connection, held: Mapping[int, Sequence[str]], *, by_pri
 
     Parameters
     ----------
-    connection : Connection
     held : mapping
         The slots that experiments hold.
     by_priority : bool

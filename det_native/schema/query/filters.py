@@ -18,7 +18,6 @@ class Filters:
 
     Attributes
     ----------
-    query : str, optional
     state : str, optional
         By either name.
     name : str, optional

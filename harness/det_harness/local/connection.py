@@ -29,11 +29,6 @@ class RecordedConnection:
     """Records the run, then sends its reports; implements ``report.Connection``.
 
     Whatever goes wrong, the training goes on, and the reports wait.
-
-    Parameters
-    ----------
-    record : Record
-    run_id : str
     """
 
     def __init__(self, record: Record, run_id: str) -> None:

@@ -19,7 +19,6 @@ class KernelReporter(PassingReporter):
 
     Parameters
     ----------
-    reporter : Reporter
     observe : callable, optional
         See `Observe`.
 

@@ -40,10 +40,8 @@ class LocalTrial(TypedDict):
         The experiment configuration with all defaults filled in.
     hparams : dict
         One value for every hyperparameter.
-    trial_seed : int
     owner : CheckpointOwner
         Whose checkpoints they are.
-    checkpoints : CheckpointStorage
     blobs : str
         Address of the store for what it logs.
     tensorboard : Path

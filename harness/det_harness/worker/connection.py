@@ -39,7 +39,6 @@ class MasterConnection:
     ----------
     session : Session
         With the run's token.
-    run_id : str
     """
 
     def __init__(self, session: Session, run_id: str) -> None:

@@ -21,12 +21,7 @@ _PIECE = 1 << 18
 
 
 class BridgeProcess:
-    """A process that ends when its standard input does, hence with this one.
-
-    Parameters
-    ----------
-    arguments : sequence of str
-    """
+    """A process that ends when its standard input does, hence with this one."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
         self._process = subprocess.Popen(

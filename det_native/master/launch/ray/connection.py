@@ -39,7 +39,6 @@ class Connection:
 
     Attributes
     ----------
-    bridge : BridgeProcess or None
     connected : Connected or None
         What the bridge has said of the cluster, None as long as it is not connected.
     refused : bool

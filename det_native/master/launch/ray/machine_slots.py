@@ -13,7 +13,6 @@ def open_slots(nodes: Sequence[NodeInfo], used: Collection[str]) -> list[SlotInf
 
     Parameters
     ----------
-    nodes : sequence of NodeInfo
     used : collection of str
         Names of the slots of our runs.
     """

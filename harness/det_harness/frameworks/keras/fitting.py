@@ -36,7 +36,6 @@ def check(model: Any, made_of: Mapping[str, Any] | None) -> None:
 
     Parameters
     ----------
-    model : tf.keras.Model
     made_of : mapping or None
         From :func:`described`; a checkpoint of an earlier version has none.
 

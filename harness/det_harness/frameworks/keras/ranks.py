@@ -96,7 +96,6 @@ class Ranks:
 
         Parameters
         ----------
-        model : tf.keras.Model
         counts : bool
             False if what this rank has seen belongs to another one's data.
         states : sequence, optional

@@ -120,8 +120,6 @@ def check_evaluation(name: str, loader: DataLoader, trial: PyTorchTrial, metric:
     ----------
     name : str
         Of the user's class.
-    loader : DataLoader
-    trial : PyTorchTrial
     metric : str or None
         The searcher's, if it has to come out of the evaluation method.
 

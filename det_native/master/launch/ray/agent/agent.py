@@ -144,7 +144,6 @@ class NodeAgent:
         ----------
         executable : str
             Interpreter of the notebook: workers take it where it is here, too.
-        names : sequence of str
 
         Raises
         ------
@@ -163,7 +162,6 @@ class NodeAgent:
         bridge : str
             Name of the process that asks. When another one comes, all that is unanswered is given to that one. Who may
             have missed asks that were returned comes under another name.
-        most : int
         """
         return await self._loop.call(self._asks.take(bridge, most, _ASK_SECONDS))
 
@@ -176,11 +174,8 @@ class NodeAgent:
 
         Parameters
         ----------
-        run_id : str
-        rank : int
         job : str
             The job of this process as JSON, its gang filled in, its paths those of the master's machine.
-        worker : Worker
 
         Returns
         -------

@@ -35,13 +35,7 @@ _DATA_MODE = 0o444
 
 
 class Downloads:
-    """Brings files of the master to this machine, each once however many jobs want it.
-
-    Parameters
-    ----------
-    asks : AskQueue
-    folders : AgentFolders
-    """
+    """Brings files of the master to this machine, each once however many jobs want it."""
 
     def __init__(self, asks: AskQueue, folders: AgentFolders) -> None:
         self._asks = asks

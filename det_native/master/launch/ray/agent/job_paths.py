@@ -66,9 +66,6 @@ def job_here(job: Job, run_id: str, rank: int, folders: AgentFolders, master_url
     ----------
     job : TrialJob or CheckJob
         As the master has made it.
-    run_id : str
-    rank : int
-    folders : AgentFolders
     master_url : str
         Address of the socket that is the master here.
     """

@@ -40,11 +40,6 @@ class Machine:
 
     Parameters
     ----------
-    asks : AskQueue
-    downloads : Downloads
-    mirror : Mirror
-    ends : RankEnds
-    folders : AgentFolders
     runs : dict
         The runs with processes here, by id.
     master_url : str

@@ -32,14 +32,7 @@ _MOST_SHARED = 4 << 20
 
 
 class Mirror:
-    """Brings to the master what grows in the folders of runs, and to the other machines what their processes share.
-
-    Parameters
-    ----------
-    asks : AskQueue
-    uploads : Uploads
-    folders : AgentFolders
-    """
+    """Brings to the master what grows in the folders of runs, and to the other machines what their processes share."""
 
     def __init__(self, asks: AskQueue, uploads: Uploads, folders: AgentFolders) -> None:
         self._asks = asks

@@ -41,16 +41,7 @@ _AGAIN = frozenset({429, 500, 502, UNAVAILABLE, 504, 507})
 
 
 class RankEnds:
-    """Brings to the master what processes leave.
-
-    Parameters
-    ----------
-    asks : AskQueue
-    passer : ReportPasser
-    mirror : Mirror
-    uploads : Uploads
-    folders : AgentFolders
-    """
+    """Brings to the master what processes leave."""
 
     def __init__(
         self, asks: AskQueue, passer: ReportPasser, mirror: Mirror, uploads: Uploads, folders: AgentFolders

@@ -34,8 +34,6 @@ class Relay:
 
     Parameters
     ----------
-    asks : AskQueue
-    passer : ReportPasser
     runs : mapping
         The runs with processes here.
     """

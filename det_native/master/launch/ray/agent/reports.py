@@ -34,14 +34,7 @@ _NOTE_LENGTH = 2_000
 
 
 class ReportPasser:
-    """Passes reports on to the master, in their order.
-
-    Parameters
-    ----------
-    asks : AskQueue
-    uploads : Uploads
-    folders : AgentFolders
-    """
+    """Passes reports on to the master, in their order."""
 
     def __init__(self, asks: AskQueue, uploads: Uploads, folders: AgentFolders) -> None:
         self._asks = asks

@@ -50,7 +50,6 @@ class RunHere:
 
     Attributes
     ----------
-    places : MasterPlaces
     token : str
         Of the run.
     shares : bool

@@ -37,13 +37,7 @@ T = TypeVar("T")
 
 
 class Uploads:
-    """Brings blobs, checkpoints and other files to the master, each once however many want it.
-
-    Parameters
-    ----------
-    asks : AskQueue
-    folders : AgentFolders
-    """
+    """Brings blobs, checkpoints and other files to the master, each once however many want it."""
 
     def __init__(self, asks: AskQueue, folders: AgentFolders) -> None:
         self._asks = asks

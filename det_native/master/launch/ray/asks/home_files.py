@@ -21,12 +21,7 @@ _FILE_MODE = 0o600
 
 
 class HomeFiles:
-    """Reads and writes files below the folders that a master shares with its agents. Threads may share it.
-
-    Parameters
-    ----------
-    home : Path
-    """
+    """Reads and writes files below the folders that a master shares with its agents. Threads may share it."""
 
     def __init__(self, home: Path) -> None:
         self._roots: dict[Root, Path] = {

@@ -22,7 +22,6 @@ class RefusedError(Exception):
 
     Parameters
     ----------
-    text : str
     away : bool
         Whether nobody answers at all, which may be over soon.
     """

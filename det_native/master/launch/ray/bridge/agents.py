@@ -53,7 +53,6 @@ class Agent:
         Of the machine.
     handle : Any
         The actor.
-    facts : AgentFacts
     runs : dict of str to list of int
         The ranks that it had when it was found.
     lost : str
@@ -104,7 +103,6 @@ class Agents:
 
     Parameters
     ----------
-    cluster : Cluster
     server : AskServer
         Performs what they ask of the master.
     kind : type

@@ -32,7 +32,6 @@ def demands_of(wanted: Iterable[SlotsWanted], machines: Iterable[Machine], rule:
 
     Parameters
     ----------
-    wanted : iterable of SlotsWanted
     machines : iterable of Machine
         Those that there are.
     rule : SlotRule

@@ -79,12 +79,8 @@ class Bridge:
 
     Parameters
     ----------
-    cluster : Cluster
-    server : AskServer
     kind : type
         ``NodeAgent``.
-    machines : Machines
-    settings : Settings
     emit : callable
         Tells the launcher.
     """

@@ -27,7 +27,6 @@ class Connection:
 
     Attributes
     ----------
-    address : Address
     ray : str
         Version of Ray.
     dashboard : str
@@ -61,7 +60,6 @@ def connect(text: str, namespace: str, *, trusted: bool) -> Connection:
     ----------
     text : str
         ``auto``, ``host:port`` or ``ray://host:port``.
-    namespace : str
     trusted : bool
         Whether a cluster is used that lets in everybody who reaches it.
 
@@ -100,7 +98,6 @@ def exposure(address: Address, reached: Sequence[str]) -> str:
 
     Parameters
     ----------
-    address : Address
     reached : sequence of str
         Where its machines are reached.
     """
@@ -120,7 +117,6 @@ def refusal(text: str, address: Address, own: str) -> str:
     ----------
     text : str
         What Ray says.
-    address : Address
     own : str
         Version of Ray here.
     """

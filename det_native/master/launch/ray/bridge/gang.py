@@ -18,8 +18,6 @@ class Gang:
 
     Parameters
     ----------
-    run_id : str
-    size : int
     titles : sequence of str
         What each rank is, where processes have roles.
     failed_without_code : callable

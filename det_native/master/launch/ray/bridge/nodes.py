@@ -102,7 +102,6 @@ class Machines:
 
     Parameters
     ----------
-    rule : SlotRule
     names : mapping
         Those of before, by id.
     """

@@ -51,8 +51,6 @@ class Run:
 
     Attributes
     ----------
-    run_id : str
-    gang : Gang
     agents : dict of int to Agent
         Where each rank is.
     done : asyncio.Future

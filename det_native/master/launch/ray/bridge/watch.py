@@ -37,9 +37,6 @@ class Watch:
 
     Parameters
     ----------
-    cluster : Cluster
-    machines : Machines
-    agents : Agents
     who : str
         Whose master this is, for other masters.
     emit : callable

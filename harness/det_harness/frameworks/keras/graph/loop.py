@@ -46,7 +46,6 @@ class GraphLoop:
 
     Attributes
     ----------
-    model : tf.keras.Model
     batches : iterator
         The training data, from where the run begins.
     validate : callable

@@ -19,12 +19,7 @@ logger = logging.getLogger("det_native")
 
 
 class GraphState:
-    """Saves and restores one model; the operations that do it are put into the graph once.
-
-    Parameters
-    ----------
-    model : tf.keras.Model
-    """
+    """Saves and restores one model; the operations that do it are put into the graph once."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
