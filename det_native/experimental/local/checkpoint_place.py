@@ -54,6 +54,6 @@ def _kept(folder: RunFolder) -> Address | None:
     for name in ("checkpoints", "storage"):
         kept = json.loads(kept_setting(Home(folder.root), name, {}) or "{}")
         if kept.get("url"):
-            below = "" if name == "checkpoints" else "/checkpoints"
-            return Address(f"{kept['url'].rstrip('/')}{below}", dict(kept.get("options") or {}))
+            below = [] if name == "checkpoints" else ["checkpoints"]
+            return Address("/".join([kept["url"].rstrip("/"), *below]), dict(kept.get("options") or {}))
     return None
