@@ -165,8 +165,8 @@ def _framework(context: Context, bundle_id: str) -> Framework | None:
             return None
 
 
-def readable(raw: dict[str, Any], framework: Framework | None) -> ExperimentConfig:
-    """Return a configuration as it came.
+def readable(raw: dict[str, Any], framework: Framework | None, *, in_kernel: bool = False) -> ExperimentConfig:
+    """Return a configuration as it came; that of a training in a kernel may have no batch size.
 
     Raises
     ------
@@ -175,7 +175,7 @@ def readable(raw: dict[str, Any], framework: Framework | None) -> ExperimentConf
     """
     check_text(raw)
     try:
-        return load_config(raw, framework=framework, warn=False)
+        return load_config(raw, local=in_kernel, framework=framework, warn=False)
     except ConfigurationError:
         raise
     except (ValueError, TypeError) as error:

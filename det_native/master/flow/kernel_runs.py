@@ -54,7 +54,7 @@ def record(context: Context, owner: str, asked: KernelRun) -> tuple[KernelRunRec
         raise ArgumentError(f"run_id: {asked.run_id!r} is not a ULID.")
     if re.split(r"[\\/]", asked.directory)[-1] != asked.run_id:  # files of other folders are not read
         raise ArgumentError(f"directory: {asked.directory!r} is not the folder of run {asked.run_id}.")
-    config = readable(asked.config, asked.framework).with_some_seed()
+    config = readable(asked.config, asked.framework, in_kernel=True).with_some_seed()
     if config.searcher.name != "single":
         raise ArgumentError(f"searcher.name: a kernel trains a single trial, and no {config.searcher.name!r} search.")
     check_text(asked.model_dump(mode="json"))
