@@ -247,18 +247,18 @@ def test_8_a_file_that_was_deleted(torch: Notebook) -> None:
 def test_9_a_kernel_that_is_restarted(
     torch: Notebook, tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]
 ) -> None:
-    runs = Path(environment["DET_HOME"]) / "runs"
+    newest = "print([row.id for row in det.experiments(limit=1)])"
     for other in notebook_of(tmp_path_factory, environment, TORCH):
         other.run("class Hangs(Base):\n    def loss(self, batch, batch_idx):\n        time.sleep(600 * batch_idx)")
-        known = set(runs.glob("*/kernel.json"))
+        known = torch.run(newest).stdout
         other.begin("det.experimental.create(Hangs, config(), local=True)")
         deadline = time.monotonic() + 120
-        while not set(runs.glob("*/kernel.json")) - known and time.monotonic() < deadline:
-            time.sleep(0.05)
+        while (number := torch.run(newest).stdout) == known and time.monotonic() < deadline:
+            pass
         other.restart()
         lost = other.run("experiment.wait()", fails=True)
         assert lost.error == "NameError: name 'experiment' is not defined"
-        other.run("import det_native as det\nexperiment = det.experiment(det.experiments(limit=1)[0].id).wait()")
+        other.run(f"import det_native as det\nexperiment = det.experiment({number.strip()}[0]).wait()")
         shown = other.run("print(experiment)").stdout
     assert re.search(
         r"stopped.*its kernel was restarted or ended in the middle of it, after batch \d of 4\.", shown, re.S
