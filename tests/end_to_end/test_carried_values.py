@@ -125,7 +125,7 @@ def test_a_trial_has_the_model_that_a_slow_cell_trained(
     assert value == f"value {before}"
     assert "[True, True], True" in value
     assert mark.read_text() == "again\n"
-    assert {row.what for row in experiment.report if row.how == "value"} == {"model", "optimizer", "table"}
+    assert {row.what for row in experiment.report if row.how == "value"} == {"model", "optimizer", "table", "noise"}
 
 
 #: A cell that took most of a minute, and wraps.

@@ -128,7 +128,7 @@ def test_local_and_cluster_give_the_same_numbers_by_the_same_line(
         True,
     )
     data = notebook.run("local_experiment").shown[-1]
-    assert re.match(r"Experiment \d+: .*\n  state: Completed\n", data["text/plain"])
+    assert re.match(r"Experiment \d+.*\n  state: Completed\n", data["text/plain"])
     assert {"text/html", "image/png"} < data.keys()
     assert {1, 2, 3} <= sent(submitted)
     assert not submitted.stderr

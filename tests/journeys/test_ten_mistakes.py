@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 from journey_kernel import Notebook, Ran
 
-import det_native as det
-from det_native.schema.home import Home
 from det_native.schema.own_message import memory_advice
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
@@ -247,26 +245,21 @@ def test_8_a_file_that_was_deleted(torch: Notebook) -> None:
 
 
 def test_9_a_kernel_that_is_restarted(
-    torch: Notebook, tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str], at_home: Home
+    torch: Notebook, tmp_path_factory: pytest.TempPathFactory, environment: dict[str, str]
 ) -> None:
-    def newest() -> int:
-        return max((experiment.id for experiment in det.experiments(limit=1)), default=0)
-
+    newest = "print([row.id for row in det.experiments(limit=1)])"
     for other in notebook_of(tmp_path_factory, environment, TORCH):
         other.run("class Hangs(Base):\n    def loss(self, batch, batch_idx):\n        time.sleep(600 * batch_idx)")
-        before = newest()
+        known = torch.run(newest).stdout
         other.begin("det.experimental.create(Hangs, config(), local=True)")
         deadline = time.monotonic() + 120
-        while newest() == before and time.monotonic() < deadline:
-            time.sleep(0.05)
+        while (number := torch.run(newest).stdout) == known and time.monotonic() < deadline:
+            pass
         other.restart()
         lost = other.run("experiment.wait()", fails=True)
         assert lost.error == "NameError: name 'experiment' is not defined"
-        number = newest()
-        assert number > before
-        while det.experiment(number).state == "Running" and time.monotonic() < deadline:
-            time.sleep(0.05)
-        shown = other.run(f"import det_native as det\nprint(det.attach({number}))").stdout
+        other.run(f"import det_native as det\nexperiment = det.experiment({number.strip()}[0]).wait()")
+        shown = other.run("print(experiment)").stdout
     assert re.search(
         r"stopped.*its kernel was restarted or ended in the middle of it, after batch \d of 4\.", shown, re.S
     )
