@@ -98,7 +98,7 @@ def _place_of_secret(executed: Path) -> str:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Yield the texts in a value as JSON has it, but for pictures."""
+    """Yield the texts in a value as JSON has it, but for pictures, and the code of widgets (``_esm``)."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
@@ -106,5 +106,5 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(part)
     elif isinstance(value, dict):
         for kind, part in value.items():
-            if not kind.startswith(("image/png", "image/jpeg")):
+            if not kind.startswith(("image/png", "image/jpeg", "_")):
                 yield from _texts(part)

@@ -40,7 +40,7 @@ def bundle_of(
     capture = Capture(program)
     if value:
         content = value.replace("HERE", str(folder)).encode()
-        capture.values = [CapturedValue("out", "objects", content, 0, "str")]
+        capture.values = [CapturedValue("out", content, 0, "str")]
     request = Request("keras", "fit", context_dir=context)
     labelled = [(source, f"[{number}]") for number, source in enumerate(sources, 1)]
     words = [word.replace("HERE", str(folder)) for word in arguments]

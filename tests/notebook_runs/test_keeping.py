@@ -59,6 +59,18 @@ def test_an_executed_notebook_with_a_secret_stays_on_this_machine(
     assert KEY not in said
 
 
+def test_the_code_of_a_widget_is_no_secret_and_what_it_shows_may_be(tmp_path: Path) -> None:
+    for state, stays in (({"_esm": f"const api_key = '{KEY}'"}, False), ({"value": f"key {KEY}"}, True)):
+        folder = make_folder(Home.default())
+        folder.write_request(RunRequest(path=str(tmp_path / "nb.ipynb")))
+        write_notebook(folder.executed, "show()")
+        notebook = nbformat.read(folder.executed, as_version=4)
+        notebook.metadata["widgets"] = {"application/vnd.jupyter.widget-state+json": {"state": {"1": {"state": state}}}}
+        nbformat.write(notebook, folder.executed)
+        folder.experiments.write_text("7\n")
+        assert ("a widget holds what looks like a secret" in keep_executed(folder)) == stays
+
+
 def test_a_master_that_is_gone_is_said_in_a_note(tmp_path: Path) -> None:
     folder = make_folder(Home.default())
     folder.write_request(RunRequest(path=str(tmp_path / "nb.ipynb")))
