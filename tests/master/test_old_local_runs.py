@@ -11,7 +11,6 @@ import io
 import json
 import logging
 import os
-import re
 import tarfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -67,8 +66,8 @@ def some(known: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
 
 def test_all_that_an_earlier_version_kept_is_there(home: Path, migrated_url: str) -> None:
     # An earlier version said in each error what the number of its cell means.
-    text = re.sub(r', "prompts": (true|false)', "", (home / "expected.json").read_text())
-    expected = json.loads(text)
+    text = (home / "expected.json").read_text()
+    expected = json.loads(text, object_hook=lambda each: {k: v for k, v in each.items() if k != "prompts"})
     with running_master(home, database_url=migrated_url) as master:
         found = taken_over(master)
         master.until("/experiments", lambda _: not (home / "local").exists())
