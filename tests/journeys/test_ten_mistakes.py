@@ -249,7 +249,10 @@ def test_9_a_kernel_that_is_restarted(
 ) -> None:
     newest = "print([row.id for row in det.experiments(limit=1)])"
     for other in notebook_of(tmp_path_factory, environment, TORCH):
-        other.run("class Hangs(Base):\n    def loss(self, batch, batch_idx):\n        time.sleep(600 * batch_idx)")
+        other.run(
+            "class Hangs(Base):\n    def loss(self, batch, batch_idx):\n        time.sleep(600 * batch_idx)\n"
+            "        return super().loss(batch, batch_idx)"
+        )
         known = torch.run(newest).stdout
         other.begin("det.experimental.create(Hangs, config(), local=True)")
         deadline = time.monotonic() + 120
