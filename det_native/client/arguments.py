@@ -32,7 +32,7 @@ def renumbered_local(name: str) -> str | None:
     """Return what to say of a name that runs of this machine had in earlier versions, ``local-3``; None of others."""
     if re.fullmatch(r"local-[0-9]+([/.][0-9]+)?", name) is None:
         return None
-    return f"{name}: runs of this machine have numbers of the one series now; `det experiment list` shows them."
+    return f"{name}: local runs have numbers like all experiments now; `det experiment list` shows them."
 
 
 def checked_number(number: object, name: str) -> int:

@@ -696,7 +696,7 @@ class Experiment(ExperimentLife):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __repr__(self) -> str:
-        return "Experiment(not recorded yet)" if callable(self._number) else f"Experiment({self._number!r})"
+        return "Experiment(not recorded)" if callable(self._number) else f"Experiment({self._number!r})"
 
     def __str__(self) -> str:
         return rendering.line_of(self)

@@ -59,7 +59,7 @@ class ExperimentId(click.ParamType[Any]):
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> int:
         """Return the number."""
         if not re.fullmatch(_NUMBER, str(value)):
-            self.fail(renumbered_local(str(value)) or f"{value!r} is no experiment; write its number.")
+            self.fail(renumbered_local(str(value)) or f"{value!r} is not the number of an experiment.")
         return int(value)
 
     def shell_complete(
@@ -78,7 +78,7 @@ class TrialId(click.ParamType[Any]):
         """Return what it names."""
         found = _TRIAL.fullmatch(str(value))
         if found is None:
-            usual = f"{value!r} is no trial; write 7.2 for the second trial of experiment 7."
+            usual = f"{value!r} does not name a trial: write 7.2 for the second trial of experiment 7."
             self.fail(renumbered_local(str(value)) or usual)
         return TrialName(None if found["experiment"] is None else int(found["experiment"]), int(found["trial"]))
 

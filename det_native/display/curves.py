@@ -138,7 +138,7 @@ def _with_lines(curves: Curves, found: Sequence[MetricCurve], best: int | None, 
 def _extremes(curve: MetricCurve) -> list[tuple[int, float]]:
     """Return the points of a reduced curve: of each stretch the smallest and the largest value, so no peak is lost.
 
-    A stretch without a number is a gap. Of a curve without any there is no point.
+    A stretch without a number is a gap; a curve without a number has no points.
     """
     points: list[tuple[int, float]] = []
     for batch, low, high in zip(curve.batch, curve.minimum, curve.maximum, strict=True):

@@ -80,11 +80,11 @@ def test_the_command_line_prints_logs(named_master: Master) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("experiment", "describe", "local-9"), "local-9: runs of this machine have numbers of the one series now"),
-        (("trial", "logs", "local-9/1"), "local-9/1: runs of this machine have numbers of the one series now"),
+        (("experiment", "describe", "local-9"), "local-9: local runs have numbers like all experiments now"),
+        (("trial", "logs", "local-9/1"), "local-9/1: local runs have numbers like all experiments now"),
         (("logs", "local-9"), "`det experiment list` shows them."),
-        (("experiment", "describe", "x"), "'x' is no experiment; write its number."),
-        (("trial", "logs", "x"), "'x' is no trial; write 7.2 for the second trial of"),
+        (("experiment", "describe", "x"), "'x' is not the number of an experiment."),
+        (("trial", "logs", "x"), "'x' does not name a trial: write 7.2 for the second trial of"),
         (("experiment", "describe", "1"), "No master runs"),
     ],
 )
@@ -101,7 +101,7 @@ def test_what_is_wrong_is_one_sentence(
 @pytest.mark.slow
 def test_a_name_of_before_is_one_sentence_in_python_too(named_master: Master) -> None:
     for asked in (det.attach, Determined().get_experiment, lambda name: det.compare([1, name])):
-        with pytest.raises(ArgumentError, match=r"^local-3: runs of this machine have numbers of the one series now"):
+        with pytest.raises(ArgumentError, match=r"^local-3: local runs have numbers like all experiments now"):
             asked("local-3")
 
 

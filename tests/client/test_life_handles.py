@@ -229,7 +229,9 @@ def test_the_trial_that_is_continued_is_named_by_its_number(master: Master, det:
     with pytest.raises(ArgumentError, match="named by its number inside the experiment"):
         two_trials.continue_(batches=5, trial="2")  # type: ignore[arg-type]
     assert f"has no trial {other.id}.1" in det("continue", number, "--batches", 5, "--trial", f"{other.id}.1", code=1)
-    assert "numbers of the one series now" in det("continue", number, "--batches", 5, "--trial", "local-1/1", code=2)
+    assert "local runs have numbers like all experiments now" in det(
+        "continue", number, "--batches", 5, "--trial", "local-1/1", code=2
+    )
     assert "write 7.2 for the second trial" in det("continue", number, "--batches", 5, "--trial", "x", code=2)
 
 

@@ -292,7 +292,7 @@ def test_what_is_no_number_of_an_experiment_or_trial_is_refused(attached: Execut
     for ask in (det.attach, known.get_experiment, known.get_trial):
         with pytest.raises(ArgumentError, match=r"_id must be the number .*, from 1 on, not "):
             ask(number)
-    with pytest.raises(ArgumentError, match="local-1: runs of this machine have numbers of the one series now"):
+    with pytest.raises(ArgumentError, match="local-1: local runs have numbers like all experiments now"):
         known.get_experiment("local-1")
 
 
