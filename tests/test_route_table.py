@@ -59,8 +59,7 @@ def test_a_handler_takes_what_the_table_says(name: str) -> None:
     assert _query_of(handler.dependant) == set(route.query)
     body = None if handler.body_field is None else handler.body_field.field_info.annotation
     assert body is (None if route.body in (bytes, type(None)) else route.body)
-    if not route.deprecated:
-        assert inspect.unwrap(handler.endpoint).__name__ == name
+    assert inspect.unwrap(handler.endpoint).__name__ == name
 
 
 def _query_of(dependant: Any) -> set[str]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from det_native.client import checkpoint_folder, kept_program, loading_options
+from det_native.client import checkpoint_folder, kept_program, loading
 from det_native.client.arguments import checked_keys, checked_metadata
 from det_native.client.checkpoint_facts import CheckpointFacts
 from det_native.client.short_forms import UUID_LENGTH, checkpoint_short
@@ -162,7 +162,7 @@ class Checkpoint(CheckpointFacts):
         ArgumentError
             If an argument is not for this framework.
         """
-        loading_options.check(self._known, tags, map_location, kwargs)
+        loading.check_options(tags, map_location, kwargs)
         with contextlib.ExitStack() as stack:
             if path is None:
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="det-checkpoint-")))
@@ -170,7 +170,7 @@ class Checkpoint(CheckpointFacts):
             else:
                 folder = self.download(path).absolute()  # the program runs in another folder
             load = partial(self._source.load, self._known, folder)
-            return loading_options.loaded(self._known, folder, load, tags, map_location)
+            return loading.loaded_as(self._known, folder, load, tags, map_location)
 
     @staticmethod
     def load_from_path(
@@ -198,9 +198,9 @@ class Checkpoint(CheckpointFacts):
             raise ArgumentError(f"load_from_path() takes the path of a folder, not {path!r}.")
         folder = Path(path).absolute()
         known, facts = kept_program.load(folder)
-        loading_options.check(known, tags, map_location, kwargs)
+        loading.check_options(tags, map_location, kwargs)
         load = partial(kept_program.model_of, folder, known, facts)
-        return loading_options.loaded(known, folder, load, tags, map_location)
+        return loading.loaded_as(known, folder, load, tags, map_location)
 
     def verify(self) -> Checkpoint:
         """Have all files read where they are stored; return the checkpoint, if they are as they were saved.

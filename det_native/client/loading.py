@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from det_native.client.source import Source
-from det_native.errors import CheckpointCorruptError, DetError
+from det_native.errors import ArgumentError, CheckpointCorruptError, DetError
 from det_native.schema import rest
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import BundleManifest, CheckpointFile
@@ -138,3 +138,40 @@ def safe_parts(path: str) -> tuple[str, ...] | None:
     parts = PurePosixPath(path).parts
     unsafe = not parts or path.startswith("/") or "\\" in path or "\0" in path
     return None if unsafe or path[1:2] == ":" or any(part in (".", "..") for part in parts) else parts
+
+
+def check_options(tags: object, map_location: object, others: Mapping[str, Any]) -> None:
+    """Refuse arguments that nothing takes, before anything is fetched.
+
+    Raises
+    ------
+    ArgumentError
+    """
+    if others:
+        names = ", ".join(f"{name}=" for name in others)
+        raise ArgumentError(f"load() takes path=, tags= and map_location=, not {names}; the model is whole.")
+    if tags is not None and (isinstance(tags, str) or not isinstance(tags, Sequence | set | frozenset)):
+        raise ArgumentError(f"tags must be a list of texts, such as ['serve'], not {tags!r}.")
+
+
+def loaded_as(checkpoint: rest.Checkpoint, folder: Path, load: Callable[[], Any], tags: Any, map_location: Any) -> Any:
+    """Return a checkpoint's model, by tags or on a device where that is asked for.
+
+    Parameters
+    ----------
+    folder : Path
+        Its files.
+    load : callable
+        Returns the model.
+    tags, map_location
+        See ``Checkpoint.load``.
+    """
+    from det_harness.frameworks.base import harness_of
+
+    harness = harness_of(checkpoint.manifest.framework)
+    if tags is not None:
+        if map_location is not None:
+            raise ArgumentError("tags= is for SavedModels, map_location= for PyTorch: give one of them.")
+        return harness.load_tagged(folder, list(tags))
+    model = load()
+    return model if map_location is None else harness.moved(model, map_location)

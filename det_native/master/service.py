@@ -15,7 +15,7 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy.exc import OperationalError
 
@@ -37,7 +37,7 @@ from det_native.master.flow.jobs import usable_here, worker_kind
 from det_native.master.flow.kernel_runs import record, revive
 from det_native.master.flow.known import KnownBundles
 from det_native.master.flow.left_files import LeftFiles
-from det_native.master.flow.messages import Messages, text_of
+from det_native.master.flow.messages import Messages
 from det_native.master.flow.notebook_runs import KeptNotebooks, NotebookRuns
 from det_native.master.flow.old_local_runs import take_over
 from det_native.master.flow.places import Places
@@ -72,6 +72,7 @@ from det_native.schema.kernel_runs import KernelRun, KernelRunRecorded
 from det_native.schema.launchers import LOCAL
 from det_native.schema.life import Deletion, Retained, Retention
 from det_native.schema.manifests import BundleManifest
+from det_native.schema.query.moments import stored
 from det_native.schema.queue import Queue
 from det_native.schema.space import SpaceSettings
 from det_native.schema.worker_environment import EnvironmentAnswer, EnvironmentQuestion
@@ -80,6 +81,7 @@ from det_native.storage.room import WAITS_FOR_ROOM, free_bytes
 logger = logging.getLogger(__name__)
 
 AnyExperiment = TypeVar("AnyExperiment", bound=rest.Experiment)
+Asked = ParamSpec("Asked")
 
 OWNER = "user"
 LOG_NAME = "master.log"
@@ -486,27 +488,11 @@ class Service:
         self._thread.post(partial(self._take_in_run, asked.run_id, recorded))
         return recorded
 
-    def kill_experiment(self, owner: str, experiment_id: int) -> Future[rest.Experiment]:
-        """End an experiment now."""
-        return self._thread.call(partial(self._kill, owner, experiment_id))
-
-    def stop_experiment(self, owner: str, experiment_id: int) -> Future[rest.Experiment]:
-        """End an experiment, its workers with a checkpoint."""
-        return self._thread.call(partial(self._stop, owner, experiment_id))
-
-    def pause_experiment(self, owner: str, experiment_id: int) -> Future[rest.Experiment]:
-        """Pause an experiment; see :meth:`flow.experiments.Experiments.pause` for what can be wrong."""
-        return self._thread.call(partial(self._pause, owner, experiment_id))
-
-    def resume_experiment(self, owner: str, experiment_id: int) -> Future[rest.Experiment]:
-        """Go on with a paused experiment."""
-        return self._thread.call(partial(self._resume, owner, experiment_id))
-
-    def change_experiment(
-        self, owner: str, experiment_id: int, changes: rest.ResourcesChange
+    def decide(
+        self, decide: Callable[Concatenate[Service, Asked], rest.Experiment], *asked: Asked.args, **more: Asked.kwargs
     ) -> Future[rest.Experiment]:
-        """Change the priority, weight or limit of an experiment that goes on."""
-        return self._thread.call(partial(self._change, owner, experiment_id, changes))
+        """Have the thread decide, by one of the methods below that are its own: ``Service.kill_experiment``, say."""
+        return self._thread.call(partial(decide, self, *asked, **more))
 
     def describe_experiment(self, owner: str, experiment_id: int, change: rest.ExperimentChange) -> rest.Experiment:
         """Change what people write of an experiment; see :func:`flow.life.describe` for what can be wrong."""
@@ -676,7 +662,8 @@ class Service:
             self._over(experiment_id)
         self._unscheduled = True
 
-    def _kill(self, owner: str, experiment_id: int) -> rest.Experiment:
+    def kill_experiment(self, owner: str, experiment_id: int) -> rest.Experiment:
+        """End an experiment now."""
         live = {run.trial_id for run in self._runs.active.values()}
         try:
             experiment, over = self._experiments.kill(experiment_id, owner, live)
@@ -697,7 +684,8 @@ class Service:
         if self._experiments.kill(experiment_id, owner, live)[1]:
             self._over(experiment_id)
 
-    def _stop(self, owner: str, experiment_id: int) -> rest.Experiment:
+    def stop_experiment(self, owner: str, experiment_id: int) -> rest.Experiment:
+        """End an experiment, its workers with a checkpoint."""
         live = {run.trial_id for run in self._runs.active.values()}
         experiment, over = self._experiments.stop(experiment_id, owner, live)
         self._runs.ask_to_end(experiment_id)
@@ -705,17 +693,20 @@ class Service:
             self._over(experiment_id)
         return experiment
 
-    def _pause(self, owner: str, experiment_id: int) -> rest.Experiment:
+    def pause_experiment(self, owner: str, experiment_id: int) -> rest.Experiment:
+        """Pause an experiment; see :meth:`flow.experiments.Experiments.pause` for what can be wrong."""
         experiment = self._experiments.pause(experiment_id, owner)
         self._runs.ask_to_end(experiment_id)
         return experiment
 
-    def _resume(self, owner: str, experiment_id: int) -> rest.Experiment:
+    def resume_experiment(self, owner: str, experiment_id: int) -> rest.Experiment:
+        """Go on with a paused experiment."""
         experiment = self._experiments.resume(experiment_id, owner)
         self._unscheduled = True
         return experiment
 
-    def _change(self, owner: str, experiment_id: int, changes: rest.ResourcesChange) -> rest.Experiment:
+    def change_experiment(self, owner: str, experiment_id: int, changes: rest.ResourcesChange) -> rest.Experiment:
+        """Change the priority, weight or limit of an experiment that goes on."""
         experiment = self._experiments.change(experiment_id, owner, changes)
         self._unscheduled = True
         return experiment
@@ -742,7 +733,7 @@ class Service:
         with self.database.write() as transaction:
             run = run_store.get(transaction.connection, run_id)
             if run is not None:
-                run_store.date_back(transaction, run, text_of(moment))
+                run_store.date_back(transaction, run, stored(moment))
                 tell_experiment(transaction, run.experiment_id)
                 tell_trial(transaction, run.trial_id)
 

@@ -6,16 +6,15 @@ fill in) is turned into it by ``det_native.schema.loading.load_config``.
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from det_native.schema.after import numbers_after
 from det_native.schema.checks import consistency_problems
-from det_native.schema.distributed import Distributed
 from det_native.schema.hyperparameters import Hyperparameter
 from det_native.schema.lengths import Length, Unit
 from det_native.schema.notify import Notify
@@ -33,7 +32,7 @@ from det_native.schema.resources import (
 from det_native.schema.roles import with_slots_of_roles
 from det_native.schema.sampling import SEED_LIMIT
 from det_native.schema.searcher import Searcher, SingleSearcher
-from det_native.schema.section import Positive, Section, Whole
+from det_native.schema.section import Name, Positive, Section, Whole
 from det_native.schema.storage_config import (
     BindMount,
     CheckpointStorage,
@@ -47,6 +46,58 @@ from det_native.schema.watchdog import Watchdog
 WeightsAfter = Literal["last", "best"]
 
 OFF = Length(unit=Unit.BATCHES, units=0)
+
+
+_WORDS = re.compile(
+    r"(?:experiments?\s)?\s*([1-9][0-9]{0,17}(?:\s*(?:,|,?\sand\s)\s*[1-9][0-9]{0,17})*)", re.IGNORECASE
+)
+_NUMBER = re.compile(r"[0-9]+")
+
+
+def numbers_after(value: Any) -> Any:
+    """Return the numbers of experiments as a list: of a number, of a text such as ``experiment 7``, of a list of these.
+
+    What is neither number nor text stays as it is.
+
+    Raises
+    ------
+    ValueError
+        If a text names no experiments.
+    """
+    if isinstance(value, str):
+        return _named(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return [value]
+    if isinstance(value, list | tuple):
+        return [number for entry in value for number in (_named(entry) if isinstance(entry, str) else [entry])]
+    return value
+
+
+def _named(text: str) -> list[int]:
+    found = _WORDS.fullmatch(text.strip())
+    if found is None:
+        raise ValueError(
+            "must be the number of an experiment on the cluster, several of them, or a text such as "
+            f"'experiment 7' or 'experiments 7, 9', not {text[:100]!r}"
+        )
+    return [int(number) for number in _NUMBER.findall(found[1])]
+
+
+def _interface(name: str) -> str:
+    if not re.fullmatch(r"[^\s/,]{1,15}", name):
+        raise ValueError(f"must be the name of one network interface, such as eth1, not {name!r}")
+    return name
+
+
+class Distributed(Section):
+    """How the slots of a trial share its models."""
+
+    backend: Literal["torch", "horovod"] = "torch"
+    strategy: Literal["ddp", "fsdp", "tf_config"] = "ddp"
+    fsdp_layers: list[Name] = Field(default_factory=list)
+    roles: dict[str, int] = Field(default_factory=dict)
+    trusted_network: bool = False
+    interface: Annotated[str, AfterValidator(_interface)] | None = None
 
 
 class ExperimentConfig(Section):

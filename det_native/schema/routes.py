@@ -114,8 +114,6 @@ class Route(Generic[Body, Answer]):
         How many bytes the body may have.
     tag : str
         Under which heading it is described.
-    deprecated : bool
-        Whether it is there for what Determined calls it only.
     """
 
     method: str
@@ -130,7 +128,6 @@ class Route(Generic[Body, Answer]):
     repeatable: bool = False
     body_limit: int = BODY_LIMIT
     tag: str = ""
-    deprecated: bool = False
 
     def address(self, **parameters: Any) -> str:
         """Return the path with its parameters, and the query; parameters that are None are left out of that.
@@ -343,12 +340,6 @@ PAUSE_EXPERIMENT = _call("POST /experiments/{experiment_id}/pause", rest.Experim
     doc="Pause an experiment: its workers checkpoint and end, and nothing starts until it is resumed.")
 RESUME_EXPERIMENT = _call("POST /experiments/{experiment_id}/resume", rest.Experiment, FRONT_END, 409, repeatable=True,
     doc="Go on with a paused experiment; its trials continue from their checkpoints.")
-ACTIVATE_EXPERIMENT = _call(
-    "POST /experiments/{experiment_id}/activate", rest.Experiment, FRONT_END, 409, repeatable=True, deprecated=True,
-    doc="Go on with a paused experiment; its trials continue from their checkpoints.")
-CANCEL_EXPERIMENT = _call(
-    "POST /experiments/{experiment_id}/cancel", rest.Experiment, FRONT_END, repeatable=True, deprecated=True,
-    doc="End an experiment: its workers checkpoint first; its trials become CANCELED.")
 GET_EXPERIMENT_CURVES = _call(
     "GET /experiments/{experiment_id}/curves?metric&kind&trials&buckets&only&first&last", list[rest.MetricCurve],
     FRONT_END,

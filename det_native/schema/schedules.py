@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Self
 from zoneinfo import ZoneInfo
 
@@ -128,8 +128,3 @@ class Schedule(Answer):
     created: str
     ended: str | None
     path: str = ""
-
-
-def utc(moment: datetime) -> str:
-    """Return a time as it is stored."""
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -21,7 +21,7 @@ from det_native.storage.packing import pack
 pytestmark = pytest.mark.long  # a whole master for each history
 
 TERMINAL = {"COMPLETED", "CANCELED", "ERROR"}
-ACTIONS = ["pause", "resume", "stop", "kill", "activate", "cancel"]
+ACTIONS = ["pause", "resume", "stop", "kill"]
 NUMBERS = st.integers(0, 5)
 
 

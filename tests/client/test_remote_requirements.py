@@ -15,7 +15,7 @@ import pytest
 from det_native import __version__
 from det_native.client.remote import requirements
 from det_native.client.remote.requirements import pinned
-from det_native.client.remote.wheel import NAME, pack_wheel
+from det_native.client.remote.wheels import NAME, pack_wheel
 from det_native.errors import ArgumentError
 
 

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from master_parts import Master, MemoryLauncher, Worker, running_master
+from old_databases import make_first_tables
 from sqlalchemy import create_engine
-from test_migrations import upgrade_to
 
 from det_native.errors import MasterStartError
 from det_native.master.hourly_backups import HourlyBackups
@@ -127,7 +127,7 @@ def test_before_a_migration_and_every_hour_it_is_backed_up(tmp_path: Path) -> No
     path = tmp_path / "det.db"
     engine = create_engine(f"sqlite:///{path}")
     with engine.begin() as connection:
-        upgrade_to(connection, "0001")
+        make_first_tables(connection)
     engine.dispose()
     Database(f"sqlite:///{path}").close()
     (before,) = backups.listing(path)

@@ -9,22 +9,21 @@ from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
-from alembic.runtime.environment import EnvironmentContext
 from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from master_parts import manifest
-from sqlalchemy import Connection, create_engine, text
+from old_databases import make_first_tables
+from sqlalchemy import create_engine, select, text
 from sqlalchemy.exc import IntegrityError
 
 from det_native.errors import MasterStartError
 from det_native.master.store import bundles, experiments, logs, runs
+from det_native.master.store.columns import metadata
 from det_native.master.store.database import Database
-from det_native.master.store.migrate import configuration
-from det_native.master.store.migrations import HEAD
-from det_native.master.store.tables import metadata
+from det_native.master.store.migrate import HEAD
+from det_native.master.store.tables import unsummarised
 
 
-def test_the_migrations_make_the_tables_that_the_code_knows(database: Database) -> None:
+def test_an_empty_database_gets_the_tables_that_the_code_knows(database: Database) -> None:
     with database.read() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
 
@@ -41,12 +40,13 @@ def test_a_second_start_changes_nothing(database_url: str) -> None:
 def test_what_an_older_version_has_written_stays(database_url: str) -> None:
     engine = create_engine(database_url)
     with engine.begin() as connection:
-        upgrade_to(connection, "0001")
+        make_first_tables(connection)
         for statement in (
+            "CREATE TABLE of_another_program (id INTEGER)",
             "INSERT INTO bundles VALUES ('b', '{}', true, 'then')",
             "INSERT INTO experiments (id, owner, name, state, config, bundle_id, framework, metric, smaller_is_better, "
-            "test, report, progress, collected, created) VALUES (1, 'user', 'old', 'ACTIVE', '{}', 'b', 'torch', "
-            "'loss', true, false, '[]', 0.5, false, 'then')",
+            "test, report, progress, collected, created) VALUES (1, 'user', 'old', 'ACTIVE', "
+            "'{\"labels\": [\"a\"], \"project\": \"p\"}', 'b', 'torch', 'loss', true, false, '[]', 0.5, false, 'then')",
             "INSERT INTO trials (id, experiment_id, request, state, hparams, seed, restarts, target_batches, created, "
             "started) VALUES (1, 1, 0, 'RUNNING', '{}', 7, 0, 100, 'then', 'thereafter')",
             "INSERT INTO runs (run_id, trial_id, number, state, start_batch, last_seq, batches, training_rows, "
@@ -64,7 +64,33 @@ def test_what_an_older_version_has_written_stays(database_url: str) -> None:
         assert [(line.text, line.rank) for line in logs.after(transaction.connection, 1)] == [("a line", None)]
         assert bundles.is_checked(transaction.connection, "b")
         assert not bundles.add(transaction, manifest())
+        assert (old.labels, old.project) == (["a"], "p")
+        assert transaction.connection.execute(text("SELECT best_trial FROM experiments")).scalar() == 1
+        assert transaction.connection.execute(select(unsummarised.c.trial_id)).scalars().all() == [1]
+        assert transaction.connection.execute(text("SELECT * FROM of_another_program")).all() == []
+        found = compare_metadata(MigrationContext.configure(transaction.connection), metadata)
+        assert [(change[0], change[1].name) for change in found] == [("remove_table", "of_another_program")]
     database.close()
+
+
+def test_schedules_of_programs_end(database_url: str) -> None:
+    Database(database_url).close()
+    engine = create_engine(database_url)
+    with engine.begin() as connection:
+        for statement in (
+            "ALTER TABLE schedules RENAME COLUMN last_run TO last_experiment",
+            "INSERT INTO schedules (owner, name, state, timing, body, next, last_experiment, created) "
+            "VALUES ('user', 'daily', 'ACTIVE', '{}', '{}', 'soon', 7, 'then')",
+            "UPDATE alembic_version SET version_num = '0021'",
+        ):
+            connection.exec_driver_sql(statement)
+    engine.dispose()
+    database = Database(database_url)
+    with database.read() as connection:
+        state, due, last, error = connection.execute(text("SELECT state, next, last_run, error FROM schedules")).one()
+    database.close()
+    assert (state, due, last) == ("CANCELED", None, None)
+    assert "make it again with `det submit NOTEBOOK --every`" in error
 
 
 def test_an_experiment_gets_no_number_of_a_deleted_one_after_a_migration_that_makes_its_table_anew(
@@ -72,7 +98,7 @@ def test_an_experiment_gets_no_number_of_a_deleted_one_after_a_migration_that_ma
 ) -> None:
     engine = create_engine(database_url)
     with engine.begin() as connection:
-        upgrade_to(connection, "0022")
+        make_first_tables(connection)
         connection.exec_driver_sql(
             "INSERT INTO bundles (id, manifest, checked, created) VALUES ('b', '{}', true, 'then')"
         )
@@ -92,15 +118,6 @@ def test_an_experiment_gets_no_number_of_a_deleted_one_after_a_migration_that_ma
     with pytest.raises(IntegrityError), database.write() as transaction:
         experiments.create(transaction, replace(new, bundle_id="no such one"))
     database.close()
-
-
-def upgrade_to(connection: Connection, revision: str) -> None:
-    scripts = ScriptDirectory.from_config(configuration())
-    with EnvironmentContext(
-        configuration(), scripts, fn=lambda known, _: scripts._upgrade_revs(revision, known)
-    ) as steps:
-        steps.configure(connection=connection, target_metadata=metadata)
-        steps.run_migrations()
 
 
 def test_a_database_of_a_newer_version_is_refused(database_url: str) -> None:
@@ -131,17 +148,10 @@ def test_sqlite_is_set_up_to_survive_a_crash(tmp_path: Path) -> None:
     assert found == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 10_000}
 
 
-def test_the_packaged_migrations_lead_to_the_head() -> None:
-    scripts = ScriptDirectory.from_config(configuration())
-    assert scripts.get_heads() == [HEAD]
-    assert [script.revision for script in scripts.walk_revisions()][-1] == "0001"
-
-
-def test_a_start_with_nothing_to_migrate_does_not_load_alembic(tmp_path: Path) -> None:
+def test_a_start_that_changes_no_tables_does_not_load_alembic(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'det.db'}"
-    Database(url).close()
     code = (
         "import sys; from det_native.master.store.database import Database; "
-        f"Database({url!r}).close(); assert 'alembic' not in sys.modules"
+        f"Database({url!r}).close(); Database({url!r}).close(); assert 'alembic' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -62,7 +62,7 @@ def test_a_paused_trial_waits_and_continues_from_its_checkpoint(master: Master) 
     assert until_trial(master, "QUEUED")["restarts"] == 0
     master.until("/master", lambda found: all(slot["trial_id"] is None for slot in found["slots"]))
     assert len(master.world.jobs) == 1
-    assert ask(master, experiment, "activate")["state"] == "ACTIVE"
+    assert ask(master, experiment, "resume")["state"] == "ACTIVE"
     again = nth_job(master, 2)
     assert again.resume is not None
     assert again.resume.batch == 12
@@ -81,13 +81,13 @@ def test_a_paused_trial_waits_and_continues_from_its_checkpoint(master: Master) 
 
 def test_pause_and_activate_may_be_repeated(master: Master) -> None:
     experiment, worker = begin(master)
-    assert ask(master, experiment, "activate")["state"] == "ACTIVE"
+    assert ask(master, experiment, "resume")["state"] == "ACTIVE"
     for _ in range(2):
         assert ask(master, experiment, "pause")["state"] == "PAUSED"
     stopped(worker, 3)
     until_trial(master, "QUEUED")
     for _ in range(2):
-        assert ask(master, experiment, "activate")["state"] == "ACTIVE"
+        assert ask(master, experiment, "resume")["state"] == "ACTIVE"
     assert nth_job(master, 2).resume is not None
     types = [event["data"]["state"] for event in events(master) if event["type"] == "experiment"]
     assert [state for before, state in zip(["", *types], types, strict=False) if state != before] == [
@@ -107,7 +107,7 @@ def events(master: Master) -> list[dict[str, Any]]:
 def test_a_worker_that_was_asked_is_held_to_it_after_an_early_activation(master: Master) -> None:
     experiment, worker = begin(master, max_restarts=0)
     ask(master, experiment, "pause")
-    ask(master, experiment, "activate")
+    ask(master, experiment, "resume")
     assert worker.train(1, 2).stop
     assert worker.send().stop
     assert len(master.world.jobs) == 1
@@ -129,7 +129,7 @@ def test_nothing_starts_while_paused(master: Master) -> None:
     assert [trial["state"] for trial in master.get(path)] == ["COMPLETED", "QUEUED", "QUEUED", "QUEUED"]
     other = master.create()
     assert nth_job(master, 3).experiment_id == other["id"]
-    ask(master, experiment, "activate")
+    ask(master, experiment, "resume")
     assert nth_job(master, 4).trial_id == second.job.trial_id
 
 
@@ -142,7 +142,7 @@ def test_a_trial_that_ends_by_itself_while_paused_ends_the_experiment(master: Ma
     assert master.until_state(experiment["id"], "COMPLETED")["best_validation"] == 0.5
     told = ask(master, experiment, "pause", 409)["error"]
     assert told == f"Experiment {experiment['id']} has ended (Completed); it cannot be paused."
-    assert "cannot be resumed" in ask(master, experiment, "activate", 409)["error"]
+    assert "cannot be resumed" in ask(master, experiment, "resume", 409)["error"]
     ask(master, {"id": 99}, "pause", 404)
 
 
@@ -152,7 +152,7 @@ def test_an_error_while_paused_counts_as_one(master: Master) -> None:
     worker.exit(ExitReason.USER_ERROR, batch=3, message="boom")
     assert until_trial(master, "QUEUED")["restarts"] == 1
     assert len(master.world.jobs) == 1
-    ask(master, experiment, "activate")
+    ask(master, experiment, "resume")
     assert nth_job(master, 2).resume is None
 
 
@@ -187,7 +187,7 @@ def test_a_worker_that_does_not_end_is_killed_and_its_last_checkpoint_counts(
     ask(master, experiment, "pause")
     assert until_trial(master, "QUEUED")["restarts"] == 0
     assert master.launcher.killed == [(worker.job.run_id, 0.0)]
-    ask(master, experiment, "activate")
+    ask(master, experiment, "resume")
     again = nth_job(master, 2)
     assert again.resume is not None
     assert again.resume.batch == 30
@@ -220,7 +220,7 @@ def test_a_restarted_master_keeps_the_pause(tmp_path: Path) -> None:
         stopped(living, 1)
         until_trial(second, "QUEUED", 2)
         assert len(world.jobs) == 2
-        ask(second, experiment, "activate")
+        ask(second, experiment, "resume")
         third, fourth = world.wait_for_jobs(4)[2:]
         assert [job.resume.batch for job in (third, fourth) if job.resume] == [7, 1]
 
@@ -265,17 +265,16 @@ def test_handles_and_the_command_pause_too(master: Master, monkeypatch: pytest.M
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", ["stop", "cancel"])
-def test_what_is_stopped_ends_with_a_checkpoint_and_for_good(master: Master, name: str) -> None:
+def test_what_is_stopped_ends_with_a_checkpoint_and_for_good(master: Master) -> None:
     experiment, worker = begin(master)
     assert not worker.train(1, 10).stop
-    assert ask(master, experiment, name)["state"] == "STOPPING_CANCELED"
+    assert ask(master, experiment, "stop")["state"] == "STOPPING_CANCELED"
     assert worker.train(11, 12).stop, "it is asked to write a checkpoint and end"
     stopped(worker, 12)
     assert master.until_state(experiment["id"], "CANCELED")["error"] is None
     assert [one["batch"] for one in master.get("/trials/1/checkpoints")] == [12]
     assert master.get("/trials/1")["state"] == "CANCELED"
-    assert ask(master, experiment, name)["state"] == "CANCELED"
+    assert ask(master, experiment, "stop")["state"] == "CANCELED"
     assert len(master.world.jobs) == 1
 
 

@@ -21,7 +21,8 @@ from det_native.master.store import schedules as store
 from det_native.notebook_runs.folders import list_runs
 from det_native.notebook_runs.start import follow_run
 from det_native.schema.home import Home
-from det_native.schema.schedules import Timing, utc
+from det_native.schema.query.moments import stored
+from det_native.schema.schedules import Timing
 
 BEGIN = datetime(2030, 3, 5, 12, 0, tzinfo=UTC)
 
@@ -126,7 +127,7 @@ def test_again_and_again_but_not_while_the_last_run_goes_on(timed: Master, clock
     assert timed.get("/schedules")[0]["last_outcome"] == "completed"
     assert at(timed, clock, BEGIN + timedelta(hours=3)) == [1, 2]
     after = timed.get(f"/schedules/{schedule['id']}")
-    assert (after["error"], after["submitted"], after["next"]) == ("", 2, utc(BEGIN + timedelta(hours=4)))
+    assert (after["error"], after["submitted"], after["next"]) == ("", 2, stored(BEGIN + timedelta(hours=4)))
     end_all(timed)
 
 
@@ -174,7 +175,7 @@ def test_schedules_are_paused_resumed_and_cancelled(timed: Master, clock: Clock)
     path = f"/api/v1/schedules/{schedule['id']}"
     assert timed.client.post(f"{path}/pause").json()["state"] == "PAUSED"
     assert at(timed, clock, BEGIN + timedelta(hours=3)) == []
-    assert timed.client.post(f"{path}/resume").json()["next"] == utc(BEGIN + timedelta(hours=4))
+    assert timed.client.post(f"{path}/resume").json()["next"] == stored(BEGIN + timedelta(hours=4))
     assert timed.client.delete(path).json()["state"] == "CANCELED"
     assert timed.client.delete(path).status_code == 409
     assert at(timed, clock, BEGIN + timedelta(hours=9)) == []

@@ -234,7 +234,7 @@ def test_a_storage_that_is_silent_later_holds_no_decision_up(
             master.until(f"/trials/{job.trial_id}", lambda trial: trial["state"] == "QUEUED")
             for _ in range(3):  # each is a decision
                 master.client.post(f"/api/v1/experiments/{number}/pause").raise_for_status()
-                master.client.post(f"/api/v1/experiments/{number}/activate").raise_for_status()
+                master.client.post(f"/api/v1/experiments/{number}/resume").raise_for_status()
             assert time.monotonic() - began < 6
             assert "waits for the storage of its bundle" in master.get(f"/experiments/{number}")["notice"]
         again = master.world.wait_for_jobs(2)[1]

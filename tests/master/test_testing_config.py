@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from det_native.master.flow.creation import testing_config as minimal
 from det_native.master.flow.jobs import target_batches
 from det_native.schema.loading import load_config
-from det_native.schema.testing import testing_config as minimal
 
 
 def test_it_is_one_batch_without_restarts_and_keeps_no_checkpoint() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from det_native.master.launch.process import MemoryKills
 from det_native.schema import memory_kills
-from det_native.schema.memory_kills import MemoryKills
 
 
 def _system(folder: Path, group: str, files: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from det_native.client.remote.gpu_builds import fitted
 from det_native.client.remote.requirements import installed_size
 from det_native.client.remote.ssh import Line
 from det_native.client.remote.target import Target
-from det_native.client.remote.wheel import NAME, pack_wheel
+from det_native.client.remote.wheels import NAME, pack_wheel
 from det_native.errors import DiskFullError, MasterUnreachableError, RemoteSetupError
 
 _LOOK_SECONDS = 60.0

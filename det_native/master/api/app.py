@@ -14,11 +14,8 @@ from det_native.master.api.gate import Gate
 
 # Each registers its handlers with ``serve``.
 from det_native.master.api.routes import (  # noqa: F401
-    analysis,
     bundles,
     checkpoints,
-    clocks,
-    configuration,
     data,
     events,
     experiment_table,

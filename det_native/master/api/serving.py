@@ -127,7 +127,6 @@ def master_routes() -> tuple[BaseRoute, ...]:
             operation_id=name,
             description=route.doc,
             tags=[route.tag],
-            deprecated=route.deprecated or None,
             openapi_extra={"requestBody": {"required": True, "content": _BYTES}} if route.body is bytes else None,
         )
     return tuple(router.routes)

@@ -13,6 +13,7 @@ from typing import Any
 from det_native.master.flow import collection
 from det_native.master.flow.context import Context
 from det_native.master.store import experiments, unfinished
+from det_native.schema.query.moments import stored
 from det_native.schema.retention import LAST_WHILE_RUNNING
 from det_native.storage import backups
 
@@ -106,7 +107,7 @@ class Collector:
         """Return when the newest backup of the database was made, as times of checkpoints are written."""
         file = self._context.database.file
         found = backups.listing(file) if file is not None else []
-        return found[0].time.isoformat(timespec="milliseconds").replace("+00:00", "Z") if found else None
+        return stored(found[0].time) if found else None
 
 
 def _logged(step: Callable[..., object], *arguments: Any) -> None:

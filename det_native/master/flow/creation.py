@@ -10,7 +10,13 @@ from typing import Any, Self
 from sqlalchemy import Connection
 
 from det_native._version import PROTOCOL
-from det_native.errors import ArgumentError, ConfigurationError, NotFoundError, ProtocolMismatchError
+from det_native.errors import (
+    ArgumentError,
+    ConfigurationError,
+    NotFoundError,
+    ProtocolMismatchError,
+    UnsupportedFeatureError,
+)
 from det_native.master.flow.after import check_after
 from det_native.master.flow.context import Context, tell_experiment
 from det_native.master.flow.fitting import check_fits
@@ -22,10 +28,12 @@ from det_native.master.store.encoding import check_text
 from det_native.schema import rest
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.effects import refuse_unsupported
+from det_native.schema.lengths import Length, Unit
 from det_native.schema.loading import load_config
 from det_native.schema.manifests import BundleManifest, Framework
-from det_native.schema.own_network import check_network
-from det_native.schema.testing import testing_config
+from det_native.schema.namespaces import why_no_network
+from det_native.schema.roles import roles_of
+from det_native.schema.searcher import SingleSearcher
 from det_native.search.make import check_search
 
 
@@ -189,3 +197,48 @@ def _configuration(body: rest.ExperimentCreate, framework: Framework | None) -> 
         raise ArgumentError("searcher.metric is missing: name the validation metric that trials are compared by.")
     config = config.with_some_seed()
     return testing_config(config) if body.test else config
+
+
+def check_network(config: ExperimentConfig) -> None:
+    """Refuse an experiment whose trials need a network of their own if this machine allows none.
+
+    Raises
+    ------
+    UnsupportedFeatureError
+    """
+    if len(roles_of(config.model_dump(mode="json"))) < 2 or config.distributed.trusted_network:
+        return
+    why = why_no_network()
+    if why:
+        raise UnsupportedFeatureError(
+            f"The processes of distributed.roles are in a network of their own, which is not allowed here: {why}. "
+            "TensorFlow's servers listen on every address of a machine, and run whatever they are sent: set "
+            "distributed.trusted_network: true if all who reach this machine may do that."
+        )
+
+
+def testing_config(config: ExperimentConfig) -> ExperimentConfig:
+    """Return the configuration of a quick check: one batch, one validation, one checkpoint."""
+    one_batch = Length(unit=Unit.BATCHES, units=1)
+    searcher = SingleSearcher(
+        metric=config.searcher.metric,
+        smaller_is_better=config.smaller_is_better,
+        max_length=one_batch,
+        source_trial_id=config.searcher.source_trial_id,
+        source_checkpoint_uuid=config.searcher.source_checkpoint_uuid,
+        source_optimizer=config.searcher.source_optimizer,
+    )
+    # The last checkpoint is what comes into the notebook, so that the cells below go on.
+    kept = {"save_experiment_best": 0, "save_trial_best": 0, "save_trial_latest": 1}
+    return config.model_copy(
+        update={
+            "name": f"[test-mode] {config.title}".rstrip(),
+            "searcher": searcher,
+            "scheduling_unit": 1,
+            "min_validation_period": one_batch,
+            "min_checkpoint_period": Length(unit=Unit.BATCHES, units=0),
+            "perform_initial_validation": False,
+            "max_restarts": 0,
+            "checkpoint_storage": config.checkpoint_storage.model_copy(update=kept),
+        }
+    )

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from det_native.errors import CheckpointError, RequestError
 from det_native.master.flow.collection import of_starting_runs
 from det_native.master.flow.context import Context
 from det_native.master.flow.places_of_checkpoints import storage_of
 from det_native.master.store import checkpoints, experiments, protection, trials
 from det_native.schema import registry, rest
+from det_native.schema.rest import Checkpoint
 from det_native.schema.retention import LAST_WHILE_RUNNING
 from det_native.schema.states import CheckpointState
+from det_native.storage.checkpoints import CheckpointStorage
 
 
 def change(context: Context, owner: str, uuid: str, body: registry.CheckpointChange) -> rest.Checkpoint:
@@ -90,3 +94,26 @@ def delete(context: Context, owner: str, uuid: str) -> rest.Checkpoint:
 def does_not_answer(uri: str, error: OSError) -> RequestError:
     """Return what to say where a storage fails; with a status that no client repeats, as it has waited here already."""
     return RequestError(424, f"The storage {uri} failed: {str(error).rstrip('.') or type(error).__name__}. Try again.")
+
+
+def find_instead(storage: CheckpointStorage, damaged: Checkpoint, known: Iterable[Checkpoint]) -> Checkpoint | None:
+    """Return another checkpoint whose content is what was saved; None if there is none.
+
+    The furthest before the damaged one comes first, then the next ones after it. All of its files are read.
+
+    Parameters
+    ----------
+    known : iterable of Checkpoint
+        Those of its trial.
+    """
+    others = [one for one in known if one.uuid != damaged.uuid and one.state is CheckpointState.COMPLETED]
+    newest_first = sorted(others, key=lambda one: (one.batch, one.created), reverse=True)
+    before = [one for one in newest_first if one.batch <= damaged.batch]
+    after = [one for one in reversed(newest_first) if one.batch > damaged.batch]
+    for one in (*before, *after):
+        try:
+            storage.verify(one.manifest)
+        except CheckpointError:
+            continue
+        return one
+    return None

@@ -9,14 +9,13 @@ from types import MappingProxyType
 from typing import Any
 
 from det_native._version import PROTOCOL
-from det_native.errors import CheckpointNotFoundError, NotFoundError, RequestError
+from det_native.errors import ArgumentError, CheckpointNotFoundError, NotFoundError, RequestError
 from det_native.master.flow.collection import retire
 from det_native.master.flow.context import Context, tell_experiment
 from det_native.master.flow.creation import Forked
 from det_native.master.flow.take_in import roots
 from det_native.master.store import checkpoints, experiments, life, trials
 from det_native.schema import rest
-from det_native.schema.descriptions import changed_values
 from det_native.schema.forks import continued_config, forked_config
 from det_native.schema.life import ExperimentContinuation, ExperimentFork, Retained, Retention
 from det_native.schema.states import CheckpointState
@@ -206,3 +205,32 @@ def retain(context: Context, experiment_id: int, owner: str, wanted: Retention) 
     gone = [one.size for one in found if one.uuid not in after]
     logger.info("experiment %d keeps %s: %d checkpoints go", experiment_id, wanted.model_dump(), len(gone))
     return Retained(deleted=len(gone), bytes=sum(gone), stay=len(after), going_on=not experiment.state.terminal)
+
+
+def changed_values(change: rest.ExperimentChange, experiment: rest.Experiment) -> dict[str, Any]:
+    """Return the facts of an experiment that a change sets, by name, as they are then.
+
+    Raises
+    ------
+    ArgumentError
+        If it would have an empty name or label.
+    """
+    values: dict[str, Any] = {}
+    if change.name is not None:
+        values["name"] = change.name.strip()
+        if not values["name"]:
+            raise ArgumentError("name: an experiment needs a name of more than spaces.")
+    for field in ("description", "notes", "archived"):
+        if (given := getattr(change, field)) is not None:
+            values[field] = given
+    if change.project is not None:
+        values["project"] = "/".join(part.strip() for part in change.project.split("/") if part.strip())
+    if change.labels is not None or change.add_labels or change.remove_labels:
+        kept = experiment.labels if change.labels is None else change.labels
+        added = [*kept, *change.add_labels]
+        labels = [label.strip() for label in added]
+        if not all(labels):
+            raise ArgumentError("labels: a label of nothing but spaces cannot be seen.")
+        removed = {label.strip() for label in change.remove_labels}
+        values["labels"] = [label for label in dict.fromkeys(labels) if label not in removed]
+    return values

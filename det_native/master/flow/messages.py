@@ -28,6 +28,7 @@ from det_native.messaging.happenings import event_of_state, first_nan, plateau_b
 from det_native.messaging.texts import body_of, body_of_test, subject_of
 from det_native.schema import rest
 from det_native.schema.notify import EventName, Notify
+from det_native.schema.query.moments import stored
 from det_native.schema.states import ExperimentState, MetricKind, TrialState
 
 logger = logging.getLogger(__name__)
@@ -44,11 +45,6 @@ _GATHERED_SECONDS = 0.2
 _EVENTS_AT_ONCE = 500
 
 Clock = Callable[[], datetime]
-
-
-def text_of(moment: datetime) -> str:
-    """Return a time as it is stored."""
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 @dataclass(frozen=True)
@@ -153,7 +149,7 @@ class Messages:
             hidden = secrets.hide(transaction, self._owner, dumped)
             if hidden:
                 settings.put(transaction, self._owner, SETTING, hidden)
-                settings.put(transaction, self._owner, f"{SETTING}:since", text_of(self.clock()))
+                settings.put(transaction, self._owner, f"{SETTING}:since", stored(self.clock()))
             else:
                 settings.remove(transaction, self._owner, SETTING)
         self._users = None
@@ -171,9 +167,9 @@ class Messages:
         told = []
         for receiver in self._of_user():
             for target in receiver.targets():
-                body = body_of_test(text_of(self.clock()), self._master)
+                body = body_of_test(stored(self.clock()), self._master)
                 try:
-                    self._send(target, body, "test", f"test-{text_of(self.clock())}", None)
+                    self._send(target, body, "test", f"test-{stored(self.clock())}", None)
                     error = ""
                 except SendError as refused:
                     error = str(refused)
@@ -267,7 +263,7 @@ class Messages:
         event = event_of_state(experiment.state, receiver.rule.on)
         if event is None or experiment.ended is None:
             return
-        if experiment.ended < max(receiver.since, text_of(self.clock() - _ENDED_LATELY)):
+        if experiment.ended < max(receiver.since, stored(self.clock() - _ENDED_LATELY)):
             return
         failed = None
         if experiment.state is ExperimentState.ERROR:
@@ -346,7 +342,7 @@ class Messages:
         body = body_of(
             event,
             experiment.model_dump(mode="json"),
-            time=text_of(now),
+            time=stored(now),
             master=self._master,
             trial=None if trial is None else trial.model_dump(mode="json"),
             metric=metric,
@@ -362,15 +358,15 @@ class Messages:
                 if event == "best" and last.state == messages.WAITING and not last.attempts:
                     messages.change(transaction, last.id, body=body)
                     continue
-                due = max(now, _moment(last.next or last.created) + timedelta(seconds=SELDOM))
+                due = max(now, datetime.fromisoformat(last.next or last.created) + timedelta(seconds=SELDOM))
             messages.add(
                 transaction,
                 self._owner,
                 event,
                 target,
                 body,
-                now=text_of(now),
-                due=text_of(due),
+                now=stored(now),
+                due=stored(due),
                 experiment_id=experiment.id,
                 trial_id=None if trial is None else trial.id,
             )
@@ -404,7 +400,7 @@ class Messages:
         """Send what is due; what is not taken is tried again later."""
         with self._working:
             with self._database.read() as connection:
-                due = messages.due(connection, text_of(self.clock()))
+                due = messages.due(connection, stored(self.clock()))
             for message in due:
                 if self._closed.is_set():
                     return
@@ -417,14 +413,14 @@ class Messages:
         except SendError as error:
             lasting = error.lasting or attempts >= MOST_ATTEMPTS
             pause = min(FIRST_PAUSE * 2 ** (attempts - 1), LONGEST_PAUSE)
-            later = text_of(self.clock() + timedelta(seconds=pause))
+            later = stored(self.clock() + timedelta(seconds=pause))
             state = messages.FAILED if lasting else messages.WAITING
             changes: dict[str, Any] = {"state": state, "error": str(error)[:500], "next": later}
             log = logger.error if lasting else logger.warning
             again = "it is given up" if lasting else f"it is tried again in {pause:.0f} s"
             log("message %d (%s, %s) does not leave: %s; %s", message.id, message.event, _who(message), error, again)
         else:
-            changes = {"state": messages.SENT, "error": "", "next": text_of(self.clock())}
+            changes = {"state": messages.SENT, "error": "", "next": stored(self.clock())}
         with self._database.write() as transaction:
             messages.change(transaction, message.id, attempts=attempts, **changes)
 
@@ -485,7 +481,7 @@ class Messages:
                 due = messages.next_due(connection)
         except (DetError, OperationalError):
             return FIRST_PAUSE
-        return LONGEST_PAUSE if due is None else max(0.0, (_moment(due) - self.clock()).total_seconds())
+        return LONGEST_PAUSE if due is None else max(0.0, (datetime.fromisoformat(due) - self.clock()).total_seconds())
 
 
 def _receivers(source: str, entries: Iterable[Any], since: str) -> list[_Receiver]:
@@ -516,7 +512,3 @@ def _batches_per_epoch(experiment: rest.Experiment, trial: rest.Trial) -> int | 
     if isinstance(records, int) and isinstance(batch, int) and records > 0 and batch > 0:
         return max(1, records // batch)
     return None
-
-
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text.replace("Z", "+00:00"))

@@ -41,6 +41,7 @@ from det_native.schema.kernel_runs import KernelProcess
 from det_native.schema.manifests import BundleManifest
 from det_native.schema.outputs import Artifact, LoggedMedium, Medium, WrittenFile
 from det_native.schema.processes import is_alive, is_near
+from det_native.schema.query.moments import stored
 from det_native.schema.run_ids import written
 from det_native.schema.sealed import unseal
 from det_native.schema.states import CheckpointState, ExperimentState, MetricKind, RunState, TrialState
@@ -102,7 +103,8 @@ class _Old:
             for each in sorted(_children(folder / "trials"), key=lambda each: int(each.name))
             if (each / "trial.json").exists()
         ]
-        self._heard = _moment(max(path.stat().st_mtime for path in folder.rglob("*.json*")))
+        heard = max(path.stat().st_mtime for path in folder.rglob("*.json*"))
+        self._heard = stored(datetime.fromtimestamp(heard, UTC))
         self._process = _json(folder / "process.json")
 
     def take_over(self) -> None:
@@ -376,7 +378,3 @@ def _goes_on(folder: Path) -> bool:
         process = None if known is None else KernelProcess.model_validate(known)
         near = process is not None and is_near(process.start, process.namespace)
         return process is None or not near or is_alive(process.pid, process.start)
-
-
-def _moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

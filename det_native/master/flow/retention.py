@@ -57,10 +57,6 @@ def _due(connection: Connection, default_days: int | None, now: datetime) -> lis
     for row in connection.execute(query):
         days = retention_days(json.loads(row.config))
         days = default_days if days is None else days
-        if days is not None and days >= 0 and _moment(row.ended) <= now - timedelta(days=days):
+        if days is not None and days >= 0 and datetime.fromisoformat(row.ended) <= now - timedelta(days=days):
             due.append(int(row.id))
     return due
-
-
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text.replace("Z", "+00:00"))

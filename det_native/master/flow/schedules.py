@@ -20,7 +20,8 @@ from det_native.errors import ArgumentError, DetError, MissingDependencyError, R
 from det_native.master.store import schedules
 from det_native.master.store.database import Database
 from det_native.schema.notebook_runs import NotebookRun, RunRequest
-from det_native.schema.schedules import Schedule, ScheduleCreate, Timing, interval_of, utc
+from det_native.schema.query.moments import stored
+from det_native.schema.schedules import Schedule, ScheduleCreate, Timing, interval_of
 
 logger = logging.getLogger(__name__)
 
@@ -159,8 +160,8 @@ class Schedules:
         timing = {**wanted.timing.model_dump(mode="json"), "overlap": wanted.overlap}
         body = wanted.request.model_dump(mode="json")
         with self._database.write() as transaction:
-            number = schedules.add(transaction, self._owner, wanted.name, timing, body, utc(due))
-            schedules.change(transaction, number, created=utc(now))
+            number = schedules.add(transaction, self._owner, wanted.name, timing, body, stored(due))
+            schedules.change(transaction, number, created=stored(now))
             schedule = schedules.get(transaction.connection, self._owner, number)
         logger.info("schedule %d made: %s, next at %s", number, wanted.timing.text, schedule.next)
         self._woken.set()
@@ -199,12 +200,12 @@ class Schedules:
                 raise RequestError(409, f"Schedule {number} is {found.state.lower()}: it cannot be {verb}.")
             changes: dict[str, Any] = {"state": state}
             if state == schedules.CANCELED:
-                changes |= {"next": None, "ended": utc(self.clock())}
+                changes |= {"next": None, "ended": stored(self.clock())}
             if state == schedules.ACTIVE:
-                due = next_time(found.timing, self.clock(), _moment(found.created))
+                due = next_time(found.timing, self.clock(), datetime.fromisoformat(found.created))
                 if due is None:
                     raise RequestError(409, f"Schedule {number} cannot be resumed: its time has passed.")
-                changes["next"] = utc(due)
+                changes["next"] = stored(due)
             schedules.change(transaction, number, **changes)
             changed = schedules.get(transaction.connection, self._owner, number)
         self._woken.set()
@@ -214,13 +215,13 @@ class Schedules:
         """Begin the runs that are due."""
         with self._working:
             with self._database.read() as connection:
-                found = schedules.due(connection, self._owner, utc(self.clock()))
+                found = schedules.due(connection, self._owner, stored(self.clock()))
             for schedule in found:
                 self._begin_one(schedule)
 
     def _begin_one(self, schedule: Schedule) -> None:
         assert schedule.next is not None
-        now, due = self.clock(), _moment(schedule.next)
+        now, due = self.clock(), datetime.fromisoformat(schedule.next)
         run: NotebookRun | None = None
         if now - due > GRACE:
             note = f"{schedule.next} passed while no master ran, more than an hour before the next start: left out."
@@ -235,10 +236,10 @@ class Schedules:
                     raise
                 except DetError as error:
                     note = f"No run began at {schedule.next}: {error}"
-        later = next_time(schedule.timing, now, _moment(schedule.created))
-        changes: dict[str, Any] = {"error": note, "next": None if later is None else utc(later)}
+        later = next_time(schedule.timing, now, datetime.fromisoformat(schedule.created))
+        changes: dict[str, Any] = {"error": note, "next": None if later is None else stored(later)}
         if later is None:
-            changes |= {"state": schedules.COMPLETED, "ended": utc(now)}
+            changes |= {"state": schedules.COMPLETED, "ended": stored(now)}
         if run is not None:
             changes |= {"submitted": schedule.submitted + 1, "last_run": run.id}
         if note:
@@ -283,9 +284,5 @@ class Schedules:
         return (
             _LONGEST_SLEEP
             if due is None
-            else min(_LONGEST_SLEEP, max(0.0, (_moment(due) - self.clock()).total_seconds()))
+            else min(_LONGEST_SLEEP, max(0.0, (datetime.fromisoformat(due) - self.clock()).total_seconds()))
         )
-
-
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text.replace("Z", "+00:00"))

@@ -175,18 +175,9 @@ def _ordered(query: Select[Any]) -> Select[Any]:
 def _checkpoint(connection: Connection, row: Row[Any]) -> rest.Checkpoint:
     manifest = CheckpointManifest.model_validate(row.manifest)
     own = manifest.own_metrics
-    return rest.Checkpoint(
-        uuid=row.uuid,
-        trial_id=row.trial_id,
-        experiment_id=row.experiment_id,
-        batch=row.batch,
-        state=row.state,
-        size=row.size,
-        metrics=metric_store.value_at(connection, row.trial_id, row.batch) if own is None else own,
-        location=row.location,
-        created=row.created,
-        manifest=manifest,
-        metadata=row.metadata,
-        pinned=row.pinned,
-        trial_number=row.request + 1,
-    )
+    known = {
+        "metrics": metric_store.value_at(connection, row.trial_id, row.batch) if own is None else own,
+        "manifest": manifest,
+        "trial_number": row.request + 1,
+    }
+    return rest.Checkpoint.model_validate(row._asdict() | known)

@@ -8,11 +8,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from det_native.schema.numbers import words
+from det_native.schema.query.moments import stored
 
 
 def now() -> str:
     """Return the present time as ISO 8601 text in UTC, to the millisecond (for display; nothing is ordered by it)."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return stored(datetime.now(UTC))
 
 
 def dumps(value: Any) -> str:

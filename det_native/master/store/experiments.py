@@ -66,32 +66,17 @@ class NewExperiment:
 def create(transaction: Transaction, new: NewExperiment) -> int:
     """Store an active experiment and return its id."""
     key, digest = new.idempotency or (None, None)
-    result = transaction.connection.execute(
-        insert(experiments).values(
-            owner=new.owner,
-            name=new.name,
-            state=ExperimentState.ACTIVE,
-            config=new.config,
-            bundle_id=new.bundle_id,
-            framework=new.framework,
-            metric=new.metric,
-            smaller_is_better=new.smaller_is_better,
-            test=new.test,
-            validates=True,
-            report=[row.model_dump(mode="json") for row in new.report],
-            progress=0.0,
-            idempotency_key=key,
-            idempotency_hash=digest,
-            collected=False,
-            description=new.description,
-            labels=list(new.labels),
-            project=new.project,
-            forked_from=new.forked_from,
-            in_kernel=new.in_kernel,
-            no_program=new.no_program,
-            created=new.created or now(),
-        )
-    )
+    values = {name: value for name, value in vars(new).items() if name != "idempotency"} | {
+        "state": ExperimentState.ACTIVE,
+        "validates": True,
+        "report": [row.model_dump(mode="json") for row in new.report],
+        "progress": 0.0,
+        "idempotency_key": key,
+        "idempotency_hash": digest,
+        "collected": False,
+        "created": new.created or now(),
+    }
+    result = transaction.connection.execute(insert(experiments).values(values))
     assert result.inserted_primary_key is not None
     return int(result.inserted_primary_key[0])
 
@@ -138,19 +123,10 @@ def get_detail(connection: Connection, experiment_id: int, owner: str) -> rest.E
         If there is no such experiment.
     """
     experiment = get(connection, experiment_id, owner)
-    return rest.ExperimentDetail(
-        **experiment.model_dump(),
-        report=[rest.CaptureRow.model_validate(row) for row in _report(connection, experiment_id)],
-        notes=get_notes(connection, experiment_id),
-        notebook=get_notebook(connection, experiment_id),
-        no_program=why_no_program(connection, experiment_id),
-    )
-
-
-def why_no_program(connection: Connection, experiment_id: int) -> str:
-    """Return why the code of a run in a kernel was not kept; empty where it was."""
-    query = select(experiments.c.no_program).where(experiments.c.id == experiment_id)
-    return connection.execute(query).scalar() or ""
+    columns = (experiments.c.notes, experiments.c.notebook, experiments.c.no_program)
+    row = connection.execute(select(*columns).where(experiments.c.id == experiment_id)).one()
+    report = _report(connection, experiment_id)
+    return rest.ExperimentDetail.model_validate({**dict(experiment), **row._asdict(), "report": report})
 
 
 def kept_at(connection: Connection, experiment_id: int) -> str:
@@ -418,33 +394,13 @@ def _readable(connection: Connection, experiment_id: int) -> rest.Experiment:
 
 def _experiment(row: Row[Any]) -> rest.Experiment:
     started = not_before(row.started, row.created)
-    return rest.Experiment(
-        id=row.id,
-        name=row.name or f"Experiment {row.id}",
-        state=row.state,
-        config=row.config,
-        bundle_id=row.bundle_id,
-        framework=row.framework,
-        metric=row.metric,
-        smaller_is_better=row.smaller_is_better,
-        test=row.test,
-        progress=row.progress,
-        trials=row.trials,
-        failed_trials=row.failed_trials,
-        notice=row.notice or "",
-        best_validation=row.best_validation,
-        error=row.error,
-        created=row.created,
-        started=started,
-        ended=not_before(row.ended, started, row.created),
-        seconds_left=row.seconds_left if row.state == ExperimentState.ACTIVE else None,
-        waits_for=(row.waits_for or "") if row.state == ExperimentState.ACTIVE else "",
-        warning=row.warning,
-        validates=row.validates,
-        archived=row.archived,
-        description=row.description,
-        labels=row.labels,
-        project=row.project,
-        forked_from=row.forked_from,
-        in_kernel=row.in_kernel,
-    )
+    goes_on = row.state == ExperimentState.ACTIVE
+    known = {
+        "name": row.name or f"Experiment {row.id}",
+        "notice": row.notice or "",
+        "started": started,
+        "ended": not_before(row.ended, started, row.created),
+        "seconds_left": row.seconds_left if goes_on else None,
+        "waits_for": (row.waits_for or "") if goes_on else "",
+    }
+    return rest.Experiment.model_validate(row._asdict() | known)

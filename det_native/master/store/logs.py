@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Row, Select, delete, insert, select
+from sqlalchemy import Connection, Select, delete, insert, select
 
 from det_native.master.store import experiments as experiment_store
 from det_native.master.store import runs as run_store
@@ -13,6 +13,7 @@ from det_native.master.store import trials as trial_store
 from det_native.master.store.database import Transaction
 from det_native.master.store.encoding import now
 from det_native.master.store.tables import experiments, logs, trials
+from det_native.schema.query.moments import stored
 from det_native.schema.rest import LogLine, Trial
 from det_native.schema.roles import role_title
 
@@ -44,7 +45,7 @@ def add_output(
 
 def delete_ended_before(transaction: Transaction, owner: str, time: datetime) -> int:
     """Delete what trials printed whose experiments had ended by then, but no line of the master; return how many."""
-    ended_by = time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    ended_by = stored(time)
     old = (
         select(trials.c.id)
         .join(experiments, experiments.c.id == trials.c.experiment_id)
@@ -96,20 +97,7 @@ def _read(connection: Connection, query: Select[Any], trial: Trial) -> list[LogL
     rows = list(connection.execute(query))
     several = any(row.rank is not None for row in rows)
     config = experiment_store.config_of(connection, trial.experiment_id) if several else {}
-    return [_line(row, role_title(config, row.rank)) for row in rows]
-
-
-def _line(row: Row[Any], role: str | None) -> LogLine:
-    return LogLine(
-        id=row.id,
-        trial_id=row.trial_id,
-        run_id=row.run_id,
-        time=row.time,
-        stream=row.stream,
-        text=row.text,
-        rank=row.rank,
-        role=role,
-    )
+    return [LogLine.model_validate(row._asdict() | {"role": role_title(config, row.rank)}) for row in rows]
 
 
 def _last_shown(line: str) -> str:

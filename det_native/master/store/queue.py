@@ -59,21 +59,10 @@ def _entry(
         resources = Resources.model_validate(experiment.config.get("resources") or {})
     except ValueError:  # of a version that took other values; the scheduler passes over it, too
         resources = Resources()
-    return QueueEntry(
-        id=experiment.id,
-        name=experiment.name,
-        state=experiment.state,
-        created=experiment.created,
-        started=experiment.started,
-        progress=experiment.progress,
-        seconds_left=experiment.seconds_left,
-        waits_for=experiment.waits_for,
-        notice=experiment.notice,
-        priority=DEFAULT_PRIORITY if resources.priority is None else resources.priority,
-        weight=resources.weight,
-        max_slots=resources.max_slots,
-        slots_per_trial=resources.slots_per_trial,
-        running=counts.get((experiment.id, TrialState.RUNNING), 0),
-        queued=counts.get((experiment.id, TrialState.QUEUED), 0),
-        held=list(held.get(experiment.id, ())),
-    )
+    known = {
+        "priority": DEFAULT_PRIORITY if resources.priority is None else resources.priority,
+        "running": counts.get((experiment.id, TrialState.RUNNING), 0),
+        "queued": counts.get((experiment.id, TrialState.QUEUED), 0),
+        "held": list(held.get(experiment.id, ())),
+    }
+    return QueueEntry.model_validate(dict(experiment) | dict(resources) | known)

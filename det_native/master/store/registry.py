@@ -293,31 +293,9 @@ def _counts(connection: Connection, ids: list[int]) -> dict[int, tuple[int, int]
 
 def _model(connection: Connection, row: Row[Any], counts: dict[int, tuple[int, int]] | None = None) -> registry.Model:
     count, newest = (_counts(connection, [row.id]) if counts is None else counts).get(row.id, (0, None))
-    return registry.Model(
-        name=row.name,
-        description=row.description,
-        notes=row.notes,
-        labels=row.labels,
-        metadata=row.metadata,
-        archived=row.archived,
-        versions=count,
-        last_version=newest,
-        created=row.created,
-        updated=row.updated,
-    )
+    return registry.Model.model_validate(row._asdict() | {"versions": count, "last_version": newest})
 
 
 def _version(connection: Connection, model: str, row: Row[Any]) -> registry.ModelVersion:
-    return registry.ModelVersion(
-        model=model,
-        version=row.version,
-        name=row.name,
-        description=row.description,
-        notes=row.notes,
-        labels=row.labels,
-        metadata=row.metadata,
-        stage=row.stage,
-        checkpoint=checkpoints.get(connection, row.uuid),
-        created=row.created,
-        updated=row.updated,
-    )
+    known = {"model": model, "checkpoint": checkpoints.get(connection, row.uuid)}
+    return registry.ModelVersion.model_validate(row._asdict() | known)

@@ -244,30 +244,16 @@ def owned(owner: str | None) -> Select[Any]:
 
 def _trial(row: Row[Any]) -> rest.Trial:
     started = not_before(row.started, row.created)
-    return rest.Trial(
-        id=row.id,
-        number=row.request + 1,
-        experiment_id=row.experiment_id,
-        state=row.state,
-        hparams=row.hparams,
-        seed=row.seed,
-        restarts=row.restarts,
-        run_id=row.run_id,
-        batches=row.batches,
-        target_batches=row.target_batches,
-        best_validation=row.best_validation,
-        best_at=row.best_at,
-        warm_start=row.warm_start,
-        stages=row.stages or [],
-        error=row.error,
-        created=row.created,
-        started=started,
-        ended=not_before(row.ended, started, row.created),
-        slots=(row.slots or []) if row.state == TrialState.RUNNING else [],
-        notice="; ".join(filter(None, (row.waiting, row.notice))),
-        warning=row.warning,
-        stopped_early=row.state == TrialState.COMPLETED and STOPPED_EARLY in (row.notice or ""),
-    )
+    known = {
+        "number": row.request + 1,
+        "stages": row.stages or [],
+        "started": started,
+        "ended": not_before(row.ended, started, row.created),
+        "slots": (row.slots or []) if row.state == TrialState.RUNNING else [],
+        "notice": "; ".join(filter(None, (row.waiting, row.notice))),
+        "stopped_early": row.state == TrialState.COMPLETED and STOPPED_EARLY in (row.notice or ""),
+    }
+    return rest.Trial.model_validate(row._asdict() | known)
 
 
 def has_run(connection: Connection, experiment_id: int) -> bool:

@@ -239,7 +239,7 @@ export function valueAt(values: Values, index: number): number | null {
   return null;
 }
 
-function sameNumbers(
+export function sameNumbers(
   one: readonly number[],
   other: readonly number[]
 ): boolean {

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from det_native.errors import ArgumentError
 from det_native.master.launch.imports import well_known_imports
-from det_native.master.launch.memory import available_share
 from det_native.master.launch.output import read_output, tail
 from det_native.master.launch.policy import Bounds, Policy, Use, bounds
-from det_native.master.launch.slots import device_of, discover_slots
-from det_native.schema.gpus import parse_gpus, visible_gpus
+from det_native.master.launch.pool import available_share
+from det_native.master.launch.slots import device_of, discover_slots, parse_gpus, visible_gpus
 from det_native.schema.manifests import BundleManifest, Cell, Interpreter, Program
 
 POLICY = Policy(idle=100.0)

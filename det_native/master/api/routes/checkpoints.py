@@ -21,7 +21,6 @@ from det_native.schema.registry import CheckpointChange, CheckpointVerified, Mod
 from det_native.schema.rest import Checkpoint
 from det_native.schema.states import CheckpointState
 from det_native.schema.trial_names import trial_name
-from det_native.storage.instead import find_instead
 
 CHUNK = 1 << 20
 
@@ -38,7 +37,7 @@ def get_checkpoint_instead(uuid: Uuid, service: TheService, owner: TheOwner) -> 
         damaged = checkpoints.get(connection, uuid, owner)
         experiment = experiments.get(connection, damaged.experiment_id, owner)
         known = checkpoints.of_trial(connection, damaged.trial_id, owner)
-    found = find_instead(storage_of(service.context, experiment), damaged, known)
+    found = kept_checkpoints.find_instead(storage_of(service.context, experiment), damaged, known)
     if found is None:
         raise NotFoundError(
             f"Trial {trial_name(damaged.experiment_id, damaged.shown_trial)} has no other checkpoint that is whole."

@@ -1,8 +1,11 @@
-"""Experiments."""
+"""Experiments, and what a configuration of one can say, for forms that are made of it."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Callable
+from functools import cache
 from typing import Annotated
 
 from fastapi import Query, Request
@@ -15,19 +18,28 @@ from det_native.master.api.answers import (
     FirstBatch,
     Key,
     LastBatch,
+    OfPage,
     TheOwner,
     TheService,
     TheShared,
     kinds_of,
     list_json,
+    reply_text,
     stretch,
 )
 from det_native.master.api.serving import serve
 from det_native.master.flow.creation import Idempotency
+from det_native.master.importances import Importances
+from det_native.master.service import Service
 from det_native.master.store import checkpoints, experiments, series, trials
 from det_native.schema import rest, routes
+from det_native.schema.config import ExperimentConfig
 from det_native.schema.drawn import drawn, names_to_read
+from det_native.schema.forks import closed_to_pages
+from det_native.schema.importance import Importance
 from det_native.schema.states import MetricKind
+
+Decide = Callable[[Service, str, int], rest.Experiment]
 
 
 @serve(routes.CREATE_EXPERIMENT)
@@ -68,34 +80,29 @@ async def change_experiment(
 ) -> rest.Experiment:
     described = body.model_fields_set - {"resources"}
     if body.resources is not None or not described:
-        experiment = await asyncio.wrap_future(
-            service.change_experiment(owner, experiment_id, body.resources or rest.ResourcesChange())
-        )
+        changes = body.resources or rest.ResourcesChange()
+        experiment = await asyncio.wrap_future(service.decide(Service.change_experiment, owner, experiment_id, changes))
     if described:
         experiment = await run_in_threadpool(service.describe_experiment, owner, experiment_id, body)
     return experiment
 
 
-@serve(routes.KILL_EXPERIMENT)
-async def kill_experiment(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> rest.Experiment:
-    return await asyncio.wrap_future(service.kill_experiment(owner, experiment_id))
+def _decided(
+    route: routes.Route[None, rest.Experiment], decide: Callable[[Service, str, int], rest.Experiment]
+) -> None:
+    """Have a route answered by what the master's thread decides."""
+
+    async def change(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> rest.Experiment:
+        return await asyncio.wrap_future(service.decide(decide, owner, experiment_id))
+
+    change.__name__ = decide.__name__
+    serve(route)(change)
 
 
-@serve(routes.CANCEL_EXPERIMENT)
-@serve(routes.STOP_EXPERIMENT)
-async def stop_experiment(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> rest.Experiment:
-    return await asyncio.wrap_future(service.stop_experiment(owner, experiment_id))
-
-
-@serve(routes.PAUSE_EXPERIMENT)
-async def pause_experiment(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> rest.Experiment:
-    return await asyncio.wrap_future(service.pause_experiment(owner, experiment_id))
-
-
-@serve(routes.ACTIVATE_EXPERIMENT)
-@serve(routes.RESUME_EXPERIMENT)
-async def resume_experiment(experiment_id: ExperimentId, service: TheService, owner: TheOwner) -> rest.Experiment:
-    return await asyncio.wrap_future(service.resume_experiment(owner, experiment_id))
+_decided(routes.KILL_EXPERIMENT, Service.kill_experiment)
+_decided(routes.STOP_EXPERIMENT, Service.stop_experiment)
+_decided(routes.PAUSE_EXPERIMENT, Service.pause_experiment)
+_decided(routes.RESUME_EXPERIMENT, Service.resume_experiment)
 
 
 @serve(routes.GET_EXPERIMENT_CURVES)
@@ -145,3 +152,36 @@ def list_checkpoints(experiment_id: ExperimentId, service: TheService, owner: Th
     with service.database.read() as connection:
         experiments.get(connection, experiment_id, owner)
         return checkpoints.of_experiment(connection, experiment_id, owner)
+
+
+Metric = Annotated[
+    str | None, Query(min_length=1, max_length=1000, description="Of which metric; that of the search by default.")
+]
+
+
+@serve(routes.GET_IMPORTANCE)
+async def get_importance(
+    experiment_id: ExperimentId, request: Request, service: TheService, owner: TheOwner, metric: Metric = None
+) -> Importance:
+    state = request.app.state
+    if not hasattr(state, "importances"):
+        state.importances, state.analysing = Importances(service.database), asyncio.Lock()
+    async with state.analysing:  # a single thread, however many ask
+        importance: Importance = await run_in_threadpool(state.importances.of, experiment_id, metric, owner)
+    return importance
+
+
+@serve(routes.GET_CONFIGURATION_SCHEMA)
+def get_configuration_schema(of_page: OfPage) -> Response:
+    return reply_text(_schema(of_page))
+
+
+@cache
+def _schema(of_page: bool) -> str:
+    """Return the schema as text; a page is told by ``readOnly`` what its session may not change."""
+    schema = ExperimentConfig.model_json_schema()
+    for name, field in schema["properties"].items() if of_page else ():
+        section = schema["$defs"].get(field.get("$ref", "").rpartition("/")[2], {}).get("properties", {})
+        for path in closed_to_pages({name: section}):
+            (field if path == name else section[path.removeprefix(f"{name}.")])["readOnly"] = True
+    return json.dumps(schema)

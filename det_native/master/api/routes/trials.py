@@ -1,15 +1,17 @@
-"""Trials: their metrics, logs and checkpoints."""
+"""Trials: their metrics and times, logs, files and checkpoints."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 from fastapi import Path, Query
 from starlette.responses import Response, StreamingResponse
 
-from det_native.errors import NotFoundError
+from det_native.errors import NotFoundError, RequestError
 from det_native.master.api.answers import (
     LARGEST,
+    ExperimentId,
     FirstBatch,
     LastBatch,
     TheOwner,
@@ -21,11 +23,11 @@ from det_native.master.api.answers import (
     reply_text,
     stretch,
 )
-from det_native.master.api.contents import file_response
 from det_native.master.api.serving import serve
 from det_native.master.store import (
     artifacts,
     checkpoints,
+    clocks,
     epochs,
     experiments,
     logs,
@@ -36,11 +38,14 @@ from det_native.master.store import (
     trials,
 )
 from det_native.schema import rest, routes
+from det_native.schema.clocks import TrialClock
+from det_native.schema.downloads import attachment
 from det_native.schema.drawn import drawn
 from det_native.schema.manifests import Sha256
 from det_native.schema.outputs import MIME_TYPES, NAME_LENGTH, Artifact, MediaKind, Medium
 from det_native.schema.states import MetricKind
 from det_native.schema.system_samples import MOST_SAMPLES
+from det_native.storage.blobs import BlobStore
 
 Kind = Annotated[MetricKind, Query(description="What the rows measure.")]
 
@@ -207,3 +212,73 @@ def list_trial_checkpoints(trial_id: TrialId, service: TheService, owner: TheOwn
     with service.database.read() as connection:
         trials.get(connection, trial_id, owner)
         return checkpoints.of_trial(connection, trial_id, owner)
+
+
+def file_response(
+    blobs: BlobStore, artifact: Artifact, offset: int, *, trial: str, expected: str | None = None
+) -> Response:
+    """Answer with the content of a file that the code of a trial has written, from `offset` on.
+
+    `trial` is what people call it.
+
+    Raises
+    ------
+    NotFoundError
+        If its content was not kept.
+    RequestError
+        409 if it has changed since, or its content is lost.
+    """
+    title = f"{artifact.path!r} of trial {trial}"
+    if artifact.sha256 is None:
+        raise NotFoundError(f"The content of {title} was not kept. {artifact.note}".strip())
+    if expected is not None and expected != artifact.sha256:
+        raise RequestError(409, f"The training has written {title} anew since; ask for the list of its files again.")
+    if artifact.sha256 not in blobs:
+        raise RequestError(409, f"The content of {title} is lost: it was damaged or removed in {blobs.uri}.")
+    begin = min(offset, artifact.size)
+    return StreamingResponse(
+        _from(blobs.blocks(artifact.sha256), begin),
+        media_type="application/octet-stream",
+        headers={"Content-Length": str(artifact.size - begin), "Content-Disposition": attachment(artifact.path)},
+    )
+
+
+def _from(blocks: Iterator[bytes | bytearray | memoryview], offset: int) -> Iterator[bytes]:
+    for block in blocks:
+        if offset >= len(block):
+            offset -= len(block)
+        else:
+            yield bytes(block[offset:])
+            offset = 0
+
+
+Points = Annotated[int, Query(ge=2, le=5000, description="At most so many points of each trial.")]
+
+
+@serve(routes.GET_CLOCK)
+def get_clock(trial_id: TrialId, service: TheService, owner: TheOwner, points: Points = 1000) -> TrialClock:
+    with service.database.read() as connection:
+        trials.get(connection, trial_id, owner)
+        (found,) = clocks.read(connection, [trial_id], points=points)
+    return found
+
+
+@serve(routes.GET_CLOCKS)
+async def get_clocks(
+    experiment_id: ExperimentId,
+    service: TheService,
+    shared: TheShared,
+    owner: TheOwner,
+    newest: Annotated[int, Query(ge=1, le=1000, alias="trials", description="Of how many trials at most.")] = 50,
+    only: Annotated[list[int] | None, Query(description="Of these trials alone; may be given often.")] = None,
+    points: Points = 300,
+) -> Response:
+    chosen = None if only is None else tuple(only)
+
+    def read() -> bytes:
+        with service.database.read() as connection:
+            experiment = experiments.get(connection, experiment_id, owner)
+            shown = trials.chosen(connection, experiment, newest, chosen)
+            return list_json(clocks.read(connection, shown, points=points)).encode()
+
+    return await shared.answer(("clocks of trials", owner, experiment_id, newest, chosen, points), read)

@@ -1,5 +1,6 @@
 /** Series on one common x, as uPlot takes them. Pure. */
 
+import { sameNumbers } from '../../shared/plotData';
 import type { Drawn } from './prepare';
 import type { Value } from './series';
 
@@ -92,14 +93,4 @@ function unique(ascending: ArrayLike<number>): number[] {
     }
   }
   return found;
-}
-
-function sameNumbers(
-  one: readonly number[],
-  other: readonly number[]
-): boolean {
-  return (
-    one === other ||
-    (one.length === other.length && one.every((x, at) => x === other[at]))
-  );
 }

@@ -1,1 +1,0 @@
-"""One module for each change of the tables, never edited once released."""
