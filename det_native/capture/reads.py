@@ -42,8 +42,6 @@ class Reads:
         Names of which it sets an attribute or an item, or which it updates in place (``+=``).
     called : set of str
         Names that it gives to a call or of which it calls a method.
-    runs_text : bool
-        It may bind names that do not stand in it: ``exec``, ``globals()``.
     texts : set of str
         Texts in it that could be names.
     """
@@ -60,7 +58,6 @@ class Reads:
     stars: list[tuple[str, int]] = field(default_factory=list)
     stored_into: set[str] = field(default_factory=set)
     called: set[str] = field(default_factory=set)
-    runs_text: bool = False
     texts: set[str] = field(default_factory=set)
 
 
@@ -324,7 +321,6 @@ class _Reader(ast.NodeVisitor):
                 found.texts.add(node.value)
             elif isinstance(node, ast.Call):
                 found.called.update(one.id for one in ast.walk(node) if isinstance(one, ast.Name))
-                found.runs_text |= isinstance(node.func, ast.Name) and node.func.id in ("exec", "globals", "locals")
             if not isinstance(node, _LATER):
                 waiting.extend(ast.iter_child_nodes(node))
             else:

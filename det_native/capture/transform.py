@@ -38,15 +38,6 @@ _INSTALL = re.compile(
 
 
 @dataclass(frozen=True)
-class WrittenFile:
-    """What ``%%writefile`` writes, and where; `added` to what is in the file."""
-
-    path: str
-    content: str
-    added: bool = False
-
-
-@dataclass(frozen=True)
 class Transformed:
     """A cell as Python.
 
@@ -60,8 +51,6 @@ class Transformed:
         What ``%pip install`` and the like installed.
     shell : dict of str to str
         Names bound by ``x = !command``, ``x = %magic`` or a cell magic's output option, with the line that does it.
-    left_out : tuple of (int, str)
-        Other lines that were blanked, with their number.
     hidden : tuple of str
         Magics among those that run code or bind names out of sight, ``%run`` for example.
     kernel_lines : tuple of int
@@ -72,8 +61,6 @@ class Transformed:
         Python that ran many times (``%timeit``) and is left out.
     clears : bool
         The cell removes all names (``%reset``).
-    writes : WrittenFile or None
-        What the cell writes to a file, if that is all that it does.
     error : str
         Why the result does not parse, empty if it does.
     """
@@ -82,20 +69,12 @@ class Transformed:
     language: str | None = None
     requirements: tuple[str, ...] = ()
     shell: dict[str, str] = field(default_factory=dict)
-    left_out: tuple[tuple[int, str], ...] = ()
     hidden: tuple[str, ...] = ()
     kernel_lines: tuple[int, ...] = ()
     magic_columns: dict[int, int] = field(default_factory=dict)
     repeated: str = ""
     clears: bool = False
-    writes: WrittenFile | None = None
     error: str = ""
-
-    def line_of(self, kernel_line: int) -> int:
-        """Return the line of the cell for a line number of IPython's."""
-        if not self.kernel_lines:
-            return kernel_line
-        return self.kernel_lines[min(max(kernel_line, 1), len(self.kernel_lines)) - 1]
 
 
 @lru_cache(maxsize=4096)
@@ -126,26 +105,21 @@ def _cell_magic(lines: list[str], first: int, magic: str, arguments: str) -> Tra
         inner = _Lines([*([""] * (first + 1)), *_unindented(body)], first + 1 + start)
         if magic == "capture" and arguments.split("-")[0].strip():
             inner.shell[arguments.split()[0]] = f"%%capture {arguments}"
-        inner.left_out.append((first + 1, lines[first]))
         return inner.result()
     names = {name: f"{text} {arguments}" for pair in _OUTPUT_NAME.findall(arguments) for name in pair if name}
     if magic == "bigquery" and arguments[:1].isidentifier():
         names[arguments.split()[0]] = f"{text} {arguments}"
-    if magic in {"writefile", "file"} and (written := _written(arguments, body)) is not None:
-        left_out = ((first + 1, lines[first]),)
-        return Transformed(blank, left_out=left_out, kernel_lines=(first + 1,), writes=written)
+    if magic in {"writefile", "file"} and _names_a_file(arguments):
+        return Transformed(blank, kernel_lines=(first + 1,))
     installs = [_INSTALL.match(line.strip()) for line in body] if text in SHELL_MAGICS else []
     requirements = tuple(one for match in installs if match is not None for one in _requirements(match[1]))
     return Transformed(blank, text, requirements, shell=names, kernel_lines=(first + 1,))
 
 
-def _written(arguments: str, body: list[str]) -> WrittenFile | None:
-    """Return what is written to a file; None if its path is put together, so that it is not known."""
-    words = arguments.split()
-    paths = [word for word in words if word not in ("-a", "--append")]
-    if len(paths) != 1 or "{" in arguments or "$" in arguments:
-        return None
-    return WrittenFile(paths[0].strip("'\""), "\n".join(body), len(words) > 1)
+def _names_a_file(arguments: str) -> bool:
+    """Whether it is known which file is written: its path is not put together."""
+    paths = [word for word in arguments.split() if word not in ("-a", "--append")]
+    return len(paths) == 1 and "{" not in arguments and "$" not in arguments
 
 
 def _unindented(lines: list[str]) -> list[str]:
@@ -167,7 +141,6 @@ class _Lines:
         self.kernel_lines = list(range(first + 1, len(lines) + 1))
         self.shell: dict[str, str] = {}
         self.requirements: list[str] = []
-        self.left_out: list[tuple[int, str]] = []
         self.hidden: list[str] = []
         self.columns: dict[int, int] = {}
         self.repeated: list[str] = []
@@ -187,7 +160,6 @@ class _Lines:
             source,
             requirements=tuple(self.requirements),
             shell=self.shell,
-            left_out=tuple(self.left_out),
             hidden=tuple(self.hidden),
             kernel_lines=tuple(self.kernel_lines),
             magic_columns=self.columns,
@@ -203,22 +175,21 @@ class _Lines:
         text = " ".join(line.rstrip("\\").strip() for line in self.lines[position : end + 1])
         line = self.lines[position]
         if _HELP.match(line) and not _is_python(line):
-            self._blank(position, position, text)
+            self._blank(position, position)
         elif match := _SHELL.match(line):
             self._shell_line(text.lstrip("!"))
-            self._blank(position, end, text)
+            self._blank(position, end)
         elif match := _MAGIC.match(line):
             self._magic_line(position, end, match[2], text)
         elif (match := _ASSIGNED.match(line)) and not _is_python(line):
             self._assigned(position, end, match, text)
 
-    def _blank(self, position: int, end: int, text: str, replacement: str = "pass") -> None:
+    def _blank(self, position: int, end: int, replacement: str = "pass") -> None:
         indentation = self.lines[position][: len(self.lines[position]) - len(self.lines[position].lstrip())]
         self.lines[position] = indentation + replacement
         for other in range(position + 1, end + 1):
             self.lines[other] = ""
             self.kernel_lines.remove(other + 1)
-        self.left_out.append((position + 1, text.strip()))
 
     def _shell_line(self, command: str) -> None:
         match = _INSTALL.match(command.strip())
@@ -229,11 +200,11 @@ class _Lines:
         arguments = text.lstrip("% \t")[len(magic) :].strip()
         if magic in STATEMENT_MAGICS and _is_python(_statement_of(arguments)):
             indentation = len(self.lines[position]) - len(self.lines[position].lstrip())
-            self._blank(position, end, text, _statement_of(arguments))
+            self._blank(position, end, _statement_of(arguments))
             self.columns[position + 1] = indentation
             return
         if magic in {"env", "set_env"} and (assignment := _environment(arguments)) is not None:
-            self._blank(position, end, text, assignment)
+            self._blank(position, end, assignment)
             return
         if magic in {"pip", "conda", "mamba", "uv"}:
             self._shell_line(f"pip {arguments.removeprefix('pip ')}")
@@ -243,18 +214,18 @@ class _Lines:
             self.hidden.append(text.strip())
         if magic in {"reset"}:
             self.clears = True
-        self._blank(position, end, text)
+        self._blank(position, end)
 
     def _assigned(self, position: int, end: int, match: re.Match[str], text: str) -> None:
         words = match[4].split(None, 1)
         if match[3] == "%" and words[:1] == ["time"] and len(words) > 1 and _is_python(words[1]):
             target = f"{match[2].strip()} = "
-            self._blank(position, end, text, target + _statement_of(text.split("%time", 1)[1]))
+            self._blank(position, end, target + _statement_of(text.split("%time", 1)[1]))
             self.columns[position + 1] = len(match[1]) + len(target)
             return
         for name in re.findall(r"[A-Za-z_]\w*", match[2]):
             self.shell[name] = text.strip()
-        self._blank(position, end, text)
+        self._blank(position, end)
 
     def _drop_shell_calls(self, tree: ast.Module) -> bool:
         """Blank statements like ``get_ipython().run_line_magic(...)``, which exported notebooks have."""
@@ -268,11 +239,9 @@ class _Lines:
                 if isinstance(text, str):
                     self._shell_line(text if "install" in text and text.startswith("pip") else f"pip {text}")
             if self.lines[start].strip().startswith("get_ipython"):
-                text = self.lines[start]
                 self.lines[start] = " " * node.col_offset + "pass"
                 for other in range(start + 1, end + 1):
                     self.lines[other] = ""
-                self.left_out.append((start + 1, text.strip()))
                 dropped = True
         return dropped
 

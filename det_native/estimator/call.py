@@ -72,15 +72,6 @@ class EstimatorCall:
         return [exporter.name for exporter in self.eval_spec.exporters or ()]
 
     @property
-    def code(self) -> dict[str, Any]:
-        """The functions and hooks that the call runs, by name."""
-        train, evaluation = self.train_spec, self.eval_spec
-        given: dict[str, Any] = {"model_fn": self.estimator.model_fn, "train_spec.input_fn": train.input_fn}
-        given["eval_spec.input_fn"] = evaluation.input_fn
-        hooks = [*(train.hooks or ()), *(evaluation.hooks or ())]
-        return given | {f"{type(hook).__name__} ({number})": hook for number, hook in enumerate(hooks, 1)}
-
-    @property
     def assumed(self) -> frozenset[str]:
         """Fields among ``configuration_fills`` that nobody typed: they contradict no configuration."""
         fields = {"searcher.metric", "hyperparameters.global_batch_size", "min_validation_period"}

@@ -38,8 +38,6 @@ class Description:
         References of the classes of training calls that its native contexts hand over.
     init : str
         Module whose ``init()`` makes a native context, also found as ``det.experimental.<its last name>``.
-    context_calls : frozenset of str
-        Training calls that are methods of that context; without any, they are methods of the model.
     variables : tuple of str
         Beginnings of the names of environment variables that it reads while it is imported.
     variables_here : str
@@ -94,7 +92,6 @@ class Description:
     trial_class: str = ""
     calls: tuple[str, ...] = ()
     init: str = ""
-    context_calls: frozenset[str] = frozenset()
     variables: tuple[str, ...] = ()
     variables_here: str = ""
     deciding_variables: tuple[str, ...] = ()

@@ -16,7 +16,6 @@ DESCRIPTION = Description(
     trial_class="det_native.estimator.trial:EstimatorTrial",
     calls=("det_native.estimator.call:EstimatorCall",),
     init="det_native.experimental.estimator",
-    context_calls=frozenset({"train_and_evaluate"}),
     variables=("TF_", "XLA_", "KERAS_"),
     gradient_means=("ring", "horovod"),
     without_effect={"optimizations.torch_compile": "for Estimator: it is for the models of a PyTorchTrial"},

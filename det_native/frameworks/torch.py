@@ -15,7 +15,6 @@ DESCRIPTION = Description(
     trial_class="det_native.pytorch.trial:PyTorchTrial",
     calls=("det_native.pytorch.native_call:TorchCall", "det_native.pytorch.epochs_call:EpochsCall"),
     init="det_native.experimental.pytorch",
-    context_calls=frozenset({"fit", "train", "epochs"}),
     variables=("TORCH", "PYTORCH_"),
     gradient_means=("torch", "horovod"),
     gpu_package="torch",

@@ -143,18 +143,12 @@ def is_value(obj: Any) -> bool:
     return way_of(obj) == VALUE_ITSELF
 
 
-def _with_order(obj: OrderedDict[Any, Any]) -> list[Any]:
-    return [*gc.get_referents(obj), *OrderedDict.__iter__(obj)]
-
-
-def _with_attributes(obj: Any) -> list[Any]:
-    return [*gc.get_referents(obj), attributes_of(obj)]
-
-
 #: What else than the collector lists, of an object that is looked at in one way.
-LISTS: dict[int, Callable[[Any], list[Any]]] = {ORDERED: _with_order}
+LISTS: dict[int, Callable[[Any], list[Any]]] = {
+    ORDERED: lambda obj: [*gc.get_referents(obj), *OrderedDict.__iter__(obj)]
+}
 if sys.version_info >= (3, 13):  # an object's attributes are listed, and not the dictionary that has their names
-    LISTS[WITH_CLASS] = _with_attributes
+    LISTS[WITH_CLASS] = lambda obj: [*gc.get_referents(obj), attributes_of(obj)]
 
 
 def attributes_of(obj: Any) -> dict[str, Any] | None:

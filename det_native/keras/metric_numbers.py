@@ -14,7 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from det_native.heap.ownership import is_users_module
-from det_native.keras.generations import internals
+from det_native.keras.generations import NUMBER, internals
 
 _NUMBER = re.compile(r"_(\d+)$")
 _DEPTH = 3
@@ -33,7 +33,7 @@ def name_as_asked(model: Any, metrics: Iterable[str], callbacks: Iterable[Any]) 
         What they monitor, or read in their own code, is asked for, too.
     """
     # Those of a model's own step are in its attributes.
-    metrics_there = [*internals.metric_objects_given(model), *internals.metrics_of(model)]
+    metrics_there = [*_metrics_given(model), *internals.metrics_of(model)]
     given = [metric for metric in metrics_there if _is_unnamed(metric)]
     if not given:
         return
@@ -53,6 +53,18 @@ def name_as_asked(model: Any, metrics: Iterable[str], callbacks: Iterable[Any]) 
                 metric._name = metric.name.removesuffix(name) + new
                 break
     model.train_function = model.test_function = None  # they have the names in their graphs
+
+
+def _metrics_given(model: Any) -> list[Any]:
+    """Return what a model was compiled with as metrics, for all of its outputs."""
+    compiled = getattr(model, "_compile_metrics" if NUMBER > 2 else "compiled_metrics", None)
+    return _flat([getattr(compiled, name, None) for name in ("_user_metrics", "_user_weighted_metrics")])
+
+
+def _flat(part: Any) -> list[Any]:
+    if isinstance(part, dict):
+        part = [*part.values()]
+    return [each for one in part for each in _flat(one)] if isinstance(part, list | tuple) else [part]
 
 
 def _names_asked_for(base: str, names: list[str], texts: Iterable[str]) -> dict[str, str]:

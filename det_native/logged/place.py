@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 
 
 class Taker(Protocol):
-    """Takes what is logged. None of it raises: what cannot be kept is told in a sentence."""
+    """Takes what is logged. None of it raises: what cannot be kept is told. By itself, it keeps nothing."""
 
     def log(self, metrics: Mapping[Any, Any]) -> None:
         """Take scalars by name, as they are after the batches that are done."""

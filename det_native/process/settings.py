@@ -24,14 +24,6 @@ def library_settings() -> dict[str, Hashable]:
     return state
 
 
-def _numpy(numpy: Any) -> Hashable:
-    return tuple(sorted(numpy.geterr().items()))
-
-
-def _pandas(pandas: Any) -> Hashable:
-    return hash(str(sys.modules["pandas._config.config"]._global_config))
-
-
 def _torch(torch: Any) -> Hashable:
     return (
         str(torch.get_default_dtype()),
@@ -43,19 +35,11 @@ def _torch(torch: Any) -> Hashable:
     )
 
 
-def _tensorflow(tensorflow: Any) -> Hashable:
-    return tensorflow.config.functions_run_eagerly(), tensorflow.executing_eagerly()
-
-
 def _keras(keras: Any) -> Hashable:
     backend = keras.backend
     policy = keras.mixed_precision.global_policy() if hasattr(keras.mixed_precision, "global_policy") else ""
     name = getattr(policy, "name", str(policy))
     return (backend.floatx(), backend.image_data_format(), backend.epsilon(), name)
-
-
-def _sklearn(sklearn: Any) -> Hashable:
-    return str(sorted(sklearn.get_config().items()))
 
 
 def _matplotlib(matplotlib: Any) -> dict[str, Hashable]:
@@ -64,12 +48,12 @@ def _matplotlib(matplotlib: Any) -> dict[str, Hashable]:
 
 
 _SETTINGS: Mapping[str, Callable[[Any], Hashable | dict[str, Hashable]]] = {
-    "numpy": _numpy,
-    "pandas": _pandas,
+    "numpy": lambda numpy: tuple(sorted(numpy.geterr().items())),
+    "pandas": lambda pandas: hash(str(sys.modules["pandas._config.config"]._global_config)),
     "torch": _torch,
-    "tensorflow": _tensorflow,
+    "tensorflow": lambda tf: (tf.config.functions_run_eagerly(), tf.executing_eagerly()),
     "keras": _keras,
     "tf_keras": _keras,
-    "sklearn": _sklearn,
+    "sklearn": lambda sklearn: str(sorted(sklearn.get_config().items())),
     "matplotlib": _matplotlib,
 }

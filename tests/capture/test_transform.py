@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from det_native.capture.calls import cell_line
 from det_native.capture.transform import transform
 
 
@@ -71,19 +72,16 @@ def test_other_languages_are_told(magic: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "written"),
+    ("line", "language"),
     [
-        ("%%writefile a.py", ("a.py", False)),
-        ("%%file 'a b.py'", None),
-        ("%%writefile -a a.py", ("a.py", True)),
-        ("%%writefile {folder}/a.py", None),
+        ("%%writefile a.py", None),
+        ("%%file 'a b.py'", "%%file"),
+        ("%%writefile -a a.py", None),
+        ("%%writefile {folder}/a.py", "%%writefile"),
     ],
 )
-def test_what_is_written_to_a_file_is_known(line: str, written: tuple[str, bool] | None) -> None:
-    result = transform(f"{line}\nx = 1\n")
-    found = result.writes and (result.writes.path, result.writes.added)
-    assert found == written
-    assert (result.writes is None) == (result.language is not None), "what is not known is told as no Python"
+def test_a_cell_that_writes_a_file_is_no_python_where_its_path_is_put_together(line: str, language: str | None) -> None:
+    assert transform(f"{line}\nx = 1\n").language == language
 
 
 def test_code_that_runs_many_times_is_left_out_but_known() -> None:
@@ -93,9 +91,11 @@ def test_code_that_runs_many_times_is_left_out_but_known() -> None:
 
 
 def test_lines_of_ipython_are_translated_back() -> None:
-    result = transform("\n\n!ls \\\n  more\nx = 1")
-    assert [result.line_of(line) for line in (1, 2)] == [3, 5]
-    assert transform("%%time\n\nx = 1\ny = 2").line_of(2) == 4
+    source = "\n\n!ls \\\n  more\nx = 1"
+    lines = transform(source).kernel_lines
+    assert [cell_line(lines, source, line, body=False) for line in (1, 2)] == [3, 5]
+    source = "%%time\n\nx = 1\ny = 2"
+    assert cell_line(transform(source).kernel_lines, source, 2, body=True) == 4
 
 
 def test_what_does_not_parse_says_why() -> None:

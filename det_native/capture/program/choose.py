@@ -10,6 +10,7 @@ import ast
 import builtins
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 from det_native.capture.program.records import Plan, Refusal, Run, Step, Travel, Value
 from det_native.capture.program.settings import Settings, settings_of
@@ -70,24 +71,20 @@ def _unneeded(runs: Sequence[Run], plan: Plan) -> frozenset[int]:
     """Return the runs that nothing needs and that would run again, but for the shortest ones: they take little."""
     again = [step.run for step in plan.steps if step.kind != "settings" and step.run not in plan.needed]
     idle = [index for index in again if not (runs[index].leaves or runs[index].sets or runs[index].stays)]
-    total, found = 0.0, set()
-    for index in sorted(idle, key=lambda index: (runs[index].seconds, index)):
-        total += runs[index].seconds
-        if total > UNNEEDED_SECONDS:
-            found.add(index)
-    return frozenset(found)
+    return frozenset(idle) - _shortest(runs, idle, UNNEEDED_SECONDS)
 
 
 def quick(runs: Sequence[Run], seconds: float) -> frozenset[int]:
     """Return the runs that are quick: the shortest ones, as long as they take no more than `seconds` together."""
     able = [index for index, run in enumerate(runs) if not (run.stays or run.never)]
-    found, total = set(), 0.0
-    for index in sorted(able, key=lambda one: (runs[one].seconds, one)):
-        total += runs[index].seconds
-        if total > seconds:
-            break
-        found.add(index)
-    return frozenset(found)
+    return _shortest(runs, able, seconds)
+
+
+def _shortest(runs: Sequence[Run], able: Collection[int], seconds: float) -> frozenset[int]:
+    """Return the shortest of some runs, as long as they take no more than `seconds` together."""
+    shortest = sorted(able, key=lambda index: (runs[index].seconds, index))
+    totals = accumulate(runs[index].seconds for index in shortest)
+    return frozenset(index for index, total in zip(shortest, totals, strict=True) if total <= seconds)
 
 
 @dataclass

@@ -202,18 +202,6 @@ def metrics_given(model: Any) -> list[Any] | None:
     return [metric for metric in given if metric is not None]
 
 
-def metric_objects_given(model: Any) -> list[Any]:
-    """Return what a model was compiled with as metrics, for all of its outputs."""
-    compiled = getattr(model, "compiled_metrics", None)
-    return _flat([getattr(compiled, name, None) for name in ("_user_metrics", "_user_weighted_metrics")])
-
-
-def _flat(part: Any) -> list[Any]:
-    if isinstance(part, dict):
-        part = [*part.values()]
-    return [each for one in part for each in _flat(one)] if isinstance(part, list | tuple) else [part]
-
-
 def random_generators(model: Any) -> list[Any]:
     """Return what the layers that draw random numbers draw them from."""
     found = (getattr(layer, "_random_generator", None) for layer in layers_of(model))

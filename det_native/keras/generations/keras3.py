@@ -155,18 +155,6 @@ def metrics_given(model: Any) -> list[Any] | None:
     return names if own <= {"loss"} else None
 
 
-def metric_objects_given(model: Any) -> list[Any]:
-    """Return what a model was compiled with as metrics, for all of its outputs."""
-    compiled = getattr(model, "_compile_metrics", None)
-    return _flat([getattr(compiled, name, None) for name in ("_user_metrics", "_user_weighted_metrics")])
-
-
-def _flat(part: Any) -> list[Any]:
-    if isinstance(part, dict):
-        part = [*part.values()]
-    return [each for one in part for each in _flat(one)] if isinstance(part, list | tuple) else [part]
-
-
 def _is_plain(part: Any) -> bool:
     return all(isinstance(each, str) for each in tf.nest.flatten(part))
 

@@ -7,8 +7,9 @@ where it is, and whoever asks for one thing of it (its random numbers, say) must
 from __future__ import annotations
 
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -16,9 +17,10 @@ from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from det_harness.trial.after_training import weights_in
-from det_native.callsite import left_on_purpose, place_in, runs_after_loop
+from det_native.callsite import asking_frame, left_on_purpose, place_in, runs_after_loop
 from det_native.errors import ArgumentError, CheckpointError, TrialDefinitionError, UnsupportedFeatureError
-from det_native.frameworks import framework_taking, get_framework, trial_class_titles
+from det_native.frameworks import framework_taking, get_framework, resolve, trial_class_titles
+from det_native.imports import load
 from det_native.past_history import PastHistory
 from det_native.schema.environment import TrialEnvironment
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
     from det_native.schema.job import Gang
 
 
-class LoopController:
+class LoopController(ABC):
     """Runs one trial in a loop of the user's, which asks for its batches.
 
     Attributes
@@ -47,7 +49,9 @@ class LoopController:
 
     explained: Callable[[], AbstractContextManager[None]]
 
-    def __init__(self) -> None:
+    def __init__(self, call: Any, training: Any) -> None:
+        self._call, self._training = call, training
+        self.explained = training.explained
         self.outcome: Outcome | None = None
         self.on_purpose = False
         self.left_at: tuple[CodeType, int] | None = None
@@ -55,12 +59,72 @@ class LoopController:
         self._asker: FrameType | None = None
 
     def batches(self) -> Iterator[Any]:
-        """Yield the batches that are left, to the end, and do between them what is due.
+        """Yield what is left of the batches, or epochs, to the end, and do between them what is due.
 
         An iterator that is closed before that has been left by the user's code; it ends the training in order, unless
         an exception left it.
         """
-        raise NotImplementedError
+        training = self._training
+        with training.running():
+            self._begin_loop(asking_frame())
+            with closing(self):
+                with training.started(), self._reported_in_any_case():
+                    self._begin()
+                    while self._advance():
+                        given = self._next()
+                        self._asker = asking_frame()
+                        try:
+                            yield given
+                        except GeneratorExit:
+                            if not self._leaves():
+                                raise
+                            if self._call.context.role == "worker":
+                                self._warn_of_code_after_loop()
+                        del given
+                        self._after_body()
+                outcome = training.driver.finish()
+        self.outcome = outcome
+
+    @abstractmethod
+    def _begin_loop(self, frame: FrameType | None) -> None:
+        """Have the context take part in the loop, whose frame is `frame`."""
+
+    def _begin(self) -> None:
+        """Do what belongs to the beginning, or to the going on from a checkpoint."""
+        return
+
+    @abstractmethod
+    def _advance(self) -> bool:
+        """Do what is due until the next batch, or epoch; returns False at the end."""
+
+    @abstractmethod
+    def _next(self) -> Any:
+        """Return what the loop is given."""
+
+    @abstractmethod
+    def _after_body(self) -> None:
+        """Do what belongs to the end of a batch, or epoch, which the loop's body is done with, or has left."""
+
+    @abstractmethod
+    def _report_alone(self) -> None:
+        """Report what was done, after an error: other ranks may be gone."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the user's code.
+
+        Its frame stays: it may hold the last reference to whoever asks for these batches, and if the garbage collector
+        closes them first, that one would end here, in the middle of them, and fail.
+        """
+
+    @contextmanager
+    def _reported_in_any_case(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            with suppress(RuntimeError):
+                self._report_alone()
+            raise
 
     def _leaves(self) -> bool:
         """Whether the loop, whose iterator is being closed, is left in order."""
@@ -69,8 +133,9 @@ class LoopController:
             self.left_at = place_in(self._asker)
         return self._left
 
-    def _warn_of_code_after_loop(self, services: Services) -> None:
+    def _warn_of_code_after_loop(self) -> None:
         """Warn where the notebook runs code after the loop that plain code would not run."""
+        services = self._training.services
         warning = runs_after_loop(self._asker) if self._asker is not None and not services.communicator.rank else ""
         if warning:
             services.reporter.warning(warning)
@@ -105,9 +170,13 @@ class RandomStreams:
 class FrameworkHarness:
     """What the harness asks of a framework. A framework overrides what it does differently, or at all."""
 
-    # The name of the framework; set where it is made.
     streams = RandomStreams()
+    #: The name of the framework; set where it is made.
     name: str = ""
+    #: References of what refuses a trial class, and of what trains one; the module that exports models.
+    class_check: ClassVar[str] = ""
+    class_controller: ClassVar[str] = ""
+    exports: ClassVar[str] = ""
 
     def warm_up(self, device: str) -> None:
         """Import what every worker needs; compute nothing and leave no thread: workers are forked from this process.
@@ -154,10 +223,13 @@ class FrameworkHarness:
 
     def check(self, trial_class: type) -> None:
         """Refuse a trial class that cannot be trained."""
+        if self.class_check:
+            check: Any = resolve(self.class_check)
+            check(trial_class)
 
     def controller_class(self) -> Any:
         """Return what trains a trial class by itself; what a trial class may name instead is a subclass of it."""
-        return None
+        return resolve(self.class_controller) if self.class_controller else None
 
     def note_end(self, call: Any, directory: Path) -> None:
         """Make of the kernel what a training leaves beside its objects; its last checkpoint is in `directory`."""
@@ -214,11 +286,11 @@ class FrameworkHarness:
     @property
     def export_formats(self) -> tuple[str, ...]:
         """The formats that a loaded model can be exported in."""
-        return ()
+        return load(self.exports).FORMATS if self.exports else ()
 
     def export(self, loaded: Any, directory: Path, target: Path, format: str, options: Mapping[str, Any]) -> Path:
         """Write a loaded model in one of :attr:`export_formats`; return the file or folder."""
-        raise NotImplementedError
+        return load(self.exports).export(loaded, target, format, options)  # type: ignore[no-any-return]
 
     def load_into(self, call: Any, directory: Path) -> list[str]:
         """Put weights, optimizers and counters of a checkpoint into the objects of a captured call, or change nothing.

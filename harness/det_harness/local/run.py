@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, chdir, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -126,7 +125,7 @@ def local_run(**trial: Unpack[LocalTrial]) -> Iterator[LocalRun]:
         known = KernelReporter(kept, trial.get("observe"))
         reporter: Any = stack.enter_context(reporting(known, test=test))
         stack.enter_context(rng.preserved())
-        stack.enter_context(_same_directory())
+        stack.enter_context(chdir("."))
         interrupted = stack.enter_context(interruptible(trial.get("part", "batch")))
         schedule = Schedule(one_of_each() if test else periods_of(environment))
 
@@ -201,12 +200,3 @@ def interruptible(part: str = "batch") -> Iterator[threading.Event]:
         yield interrupted
     finally:
         signal.signal(signal.SIGINT, previous if previous is not None else signal.SIG_DFL)
-
-
-@contextmanager
-def _same_directory() -> Iterator[None]:
-    before = os.getcwd()
-    try:
-        yield
-    finally:
-        os.chdir(before)

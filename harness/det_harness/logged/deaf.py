@@ -2,33 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
+
+from det_native.logged.place import Taker
 
 
-class DeafRecorder:
-    """Takes what is logged on the other ranks of a trial than the first, and keeps nothing of it."""
-
-    def log(self, metrics: Mapping[Any, Any]) -> None:
-        """Keep nothing: the first rank logs the same."""
-
-    def log_image(self, name: Any, image: Any, caption: Any = None) -> None:
-        """Keep nothing."""
-
-    def log_table(self, name: Any, table: Any, caption: Any = None) -> None:
-        """Keep nothing."""
-
-    def log_text(self, name: Any, text: Any) -> None:
-        """Keep nothing."""
-
-    def log_histogram(self, name: Any, values: Any, bins: Any = 64) -> None:
-        """Keep nothing."""
-
-    def printed(self, stream: Literal["stdout", "stderr"], text: str) -> None:
-        """Keep nothing: the first rank prints the same."""
-
-    def clear_output(self) -> None:
-        """Clear nothing."""
+class DeafRecorder(Taker):
+    """Takes what is logged and printed on the other ranks than the first, which has the same, and keeps nothing."""
 
     def end_output(self) -> None:
         """End nothing."""

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from det_harness.logged.cell_output import SEND_SECONDS, CellOutput, mime_data
 from det_harness.logged.events import EventFiles
@@ -32,6 +32,9 @@ from det_harness.logged.numbers import number_of
 from det_native.errors import StorageError
 from det_native.logged.place import only_logged
 from det_native.schema.outputs import CellItem, CellPart, LoggedMedium, MediaKind
+
+if TYPE_CHECKING:
+    from det_native.storage.blobs import BlobStore
 
 logger = logging.getLogger("det_harness")
 
@@ -52,13 +55,6 @@ class LogReporter(Protocol):
 
     def warning(self, text: str) -> None:
         """Report what has happened in the training and is no failure."""
-
-
-class Contents(Protocol):
-    """Where contents are stored (a ``BlobStore``)."""
-
-    def put(self, sha256: str, raw: bytes) -> None:
-        """Store a content by its hash."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +81,7 @@ class Recorder:
     def __init__(
         self,
         reporter: LogReporter,
-        contents: Callable[[], Contents],
+        contents: Callable[[], BlobStore],
         batch: Callable[[], int],
         tensorboard: Path | None = None,
         output: CellOutput | None = None,
@@ -107,7 +103,7 @@ class Recorder:
         self._count = self._bytes = 0
         self._queue: queue.Queue[_Waiting | None] = queue.Queue(WAITING)
         self._thread: threading.Thread | None = None
-        self._opened: Contents | None = None
+        self._opened: BlobStore | None = None
 
     # -- what the user's code calls
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import sys
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder
+from functools import partial
 from types import ModuleType
 from typing import Any
 
+from det_native.capture.first_imports import first_imports
 from det_native.logged.place import taker_or_none
 
 _VARIABLE = "MPLBACKEND"
@@ -75,55 +75,21 @@ _OURS = (display, update_display, clear_output)
 @contextmanager
 def ipythons_display() -> Iterator[None]:
     """Have ``IPython.display.display`` and its like be ours in the block, also where they are imported in it."""
-    finder = _Finder()
-    loaded = [module for name in (_DEFINED_IN, _IMPORTED_FROM) if (module := _loaded(name))]
-    before = [(module, {ours.__name__: vars(module).get(ours.__name__) for ours in _OURS}) for module in loaded]
-    for module in loaded:
-        _replace(module)
-    sys.meta_path.insert(0, finder)
+    before: list[tuple[ModuleType, dict[str, Any]]] = []
+    is_over = False
+
+    def replace(name: str) -> None:
+        module = sys.modules.get(name)
+        if module is not None and "display" in vars(module) and not is_over:
+            before.append((module, {ours.__name__: vars(module).get(ours.__name__) for ours in _OURS}))
+            vars(module).update({ours.__name__: ours for ours in _OURS})
+
+    first_imports.call_after(_DEFINED_IN, partial(replace, _DEFINED_IN))
+    replace(_DEFINED_IN)
+    replace(_IMPORTED_FROM)
     try:
         yield
     finally:
-        sys.meta_path.remove(finder)
+        is_over = True
         for module, functions in before:
             vars(module).update(functions)
-
-
-def _replace(module: ModuleType) -> None:
-    vars(module).update({ours.__name__: ours for ours in _OURS})
-
-
-def _loaded(name: str) -> ModuleType | None:
-    module = sys.modules.get(name)
-    return module if module is not None and "display" in vars(module) else None
-
-
-class _Finder(MetaPathFinder):
-    """Finds one module of IPython where Python finds it."""
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """Return the spec of that module, None for every other name."""
-        if fullname != _DEFINED_IN:
-            return None
-        spec = PathFinder.find_spec(fullname, path, target)
-        if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader)
-        return spec
-
-
-class _Loader(Loader):
-    """Loads the module, and puts our function into it."""
-
-    def __init__(self, loader: Any) -> None:
-        self._loader = loader
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Make the module as it is made without us."""
-        return self._loader.create_module(spec)  # type: ignore[no-any-return]
-
-    def exec_module(self, module: ModuleType) -> None:
-        """Run the module, and replace its functions."""
-        self._loader.exec_module(module)
-        _replace(module)

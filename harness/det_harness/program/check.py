@@ -5,15 +5,13 @@ from __future__ import annotations
 import ast
 import contextlib
 import importlib
-import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 from det_harness.frameworks.base import harness_of
 from det_harness.program.reads import notices, unreadable
-from det_harness.program.runner import ProgramRunner, check_versions
+from det_harness.program.runner import ProgramRunner, check_versions, sys_path
 from det_harness.program.user_errors import describe
 from det_native.capture.bindings import imports_in
 from det_native.capture.failure import before
@@ -70,14 +68,8 @@ def _result(problems: Sequence[Problem], said: Sequence[str] = ()) -> BundleChec
 @contextlib.contextmanager
 def _at(work: Path) -> Iterator[None]:
     """Be where the program would be."""
-    before, path = Path.cwd(), list(sys.path)
-    os.chdir(work)
-    sys.path.insert(0, str(work))
-    try:
+    with contextlib.chdir(work), sys_path(str(work)):
         yield
-    finally:
-        os.chdir(before)
-        sys.path[:] = path
 
 
 def _compile(runner: ProgramRunner, bundle: BundleManifest) -> Iterator[Problem]:

@@ -29,7 +29,7 @@ def advice(differences: Sequence[Difference], program: Program) -> str:
 
 def _remedies(differences: Sequence[Difference], program: Program) -> Iterator[str]:
     roles = {difference.role for difference in differences}
-    data = [difference for difference in differences if _is_data(difference)]
+    data = [difference for difference in differences if difference.role in ("data", "variable")]
     if "weights" in roles:
         yield (
             "Set a seed in the cell that makes the model, before it is made (torch.manual_seed(0) or "
@@ -102,10 +102,6 @@ def bound_in(source: str) -> set[str]:
     except SyntaxError:
         return set()
     return {name for node in ast.walk(tree) for name in bound_by(node)}
-
-
-def _is_data(difference: Difference) -> bool:
-    return difference.role in ("data", "variable")
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import inspect
 import linecache
-import os
 import sys
 import threading
 import types
@@ -136,7 +135,7 @@ class ProgramRunner:
         """
         check_versions(self._bundle)
         with ExitStack() as stack:
-            stack.enter_context(_working_directory(self._directory))
+            stack.enter_context(contextlib.chdir(self._directory))
             stack.enter_context(made_folders(self._bundle.folders, self._directory))
             stack.enter_context(self._places.imported())
             stack.enter_context(_main_module(self.module))
@@ -177,7 +176,7 @@ class ProgramRunner:
             raise swallowed(where)
 
     def _run_cells(self, stack: ExitStack) -> None:
-        stack.enter_context(_sys_path(str(self._directory)))
+        stack.enter_context(sys_path(str(self._directory)))
         loop = stack.enter_context(_event_loop())
         for index in range(len(self._program.cells)):
             self._settled.before_cell(index)
@@ -269,7 +268,7 @@ class ProgramRunner:
 
     def _run_script(self, stack: ExitStack) -> None:
         path = self._directory / self._program.command[0]
-        stack.enter_context(_sys_path(str(path.parent)))
+        stack.enter_context(sys_path(str(path.parent)))
         stack.enter_context(_arguments([self._places.word(word) for word in self._program.command]))
         self.module.__file__ = str(path)
         self._bind(self._bundle.values)
@@ -300,17 +299,7 @@ def _main_module(module: types.ModuleType) -> Iterator[None]:
 
 
 @contextmanager
-def _working_directory(directory: Path) -> Iterator[None]:
-    previous = Path.cwd()
-    os.chdir(directory)
-    try:
-        yield
-    finally:
-        os.chdir(previous)
-
-
-@contextmanager
-def _sys_path(folder: str) -> Iterator[None]:
+def sys_path(folder: str) -> Iterator[None]:
     """Put a folder first on the import path; what the program adds or removes stays until the end of the block."""
     previous = list(sys.path)
     sys.path.insert(0, folder)

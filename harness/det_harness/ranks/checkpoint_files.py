@@ -25,7 +25,7 @@ def check_same(communicator: Communicator, progress: Any) -> None:
     Parameters
     ----------
     progress
-        What the checkpoint of this rank says of how far it is; None without one.
+        What tells the checkpoint of this rank from others, such as how far it is; None without one.
     """
     if any(other != progress for other in communicator.all_gather_object(progress)):
         raise CheckpointError(

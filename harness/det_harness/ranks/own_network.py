@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,26 +24,27 @@ def has_own_network(config: Mapping[str, Any]) -> bool:
 def get_rights(gang: Gang, folder: Path) -> None:
     """Get the rights to the trial's network, while this process has one thread; see ``schema.namespaces``."""
     exchange = Exchange(folder, gang.size)
-    try:
-        if gang.rank == 0:
-            begin_user()
-            exchange.say(_RIGHTS, os.getpid())
-        else:
-            [first] = exchange.await_all([_RIGHTS], "the first process of the trial did not begin")
-            enter_user_of(first)
-    except OSError as error:
-        raise refused(error) from error
+    _after_first(gang, exchange, _RIGHTS, (begin_user, enter_user_of), "the first process of the trial did not begin")
 
 
 def enter_network(gang: Gang, exchange: Exchange) -> None:
     """Be in the trial's network from now on; threads that report to the master already are not."""
+    missing = "the first process of the trial did not make a network"
+    _after_first(gang, exchange, _NETWORK, (begin_network, enter_network_of), missing)
+
+
+def _after_first(
+    gang: Gang, exchange: Exchange, word: str, ways: tuple[Callable[[], None], Callable[[int], None]], missing: str
+) -> None:
+    """Have the first process begin something, and the others enter what it has begun."""
+    begin, enter = ways
     try:
         if gang.rank == 0:
-            begin_network()
-            exchange.say(_NETWORK, os.getpid())
+            begin()
+            exchange.say(word, os.getpid())
         else:
-            [first] = exchange.await_all([_NETWORK], "the first process of the trial did not make a network")
-            enter_network_of(first)
+            [first] = exchange.await_all([word], missing)
+            enter(first)
     except OSError as error:
         raise refused(error) from error
 

@@ -24,22 +24,22 @@ def measured(job: TrialJob, ranks: Ranks, report: Take) -> AbstractContextManage
         Takes the samples of the first process.
     """
     folder = Path(job.directory)
-    take, seen = report if ranks.rank == 0 else _Leaving(folder), dict[int, float]()
+    left, seen = LeftSamples(folder), dict[int, float]()
+
+    def leave(samples: list[SystemSample]) -> None:
+        for sample in samples:
+            left.add(sample)
 
     def others() -> list[SystemSample]:
         if ranks.rank or ranks.size == 1:
             return []
         return only_new(left_samples(folder, ranks.size), seen)
 
-    return sampled(job.config, lambda: job.devices, take, rank=ranks.rank, network=ranks.local_rank == 0, others=others)
-
-
-class _Leaving:
-    """Leaves the samples of this process in its folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self._left = LeftSamples(folder)
-
-    def __call__(self, samples: list[SystemSample]) -> None:
-        for sample in samples:
-            self._left.add(sample)
+    return sampled(
+        job.config,
+        lambda: job.devices,
+        leave if ranks.rank else report,
+        rank=ranks.rank,
+        network=ranks.local_rank == 0,
+        others=others,
+    )

@@ -22,6 +22,7 @@ from typing import Any
 from det_harness.trial.open_files import OpenFiles
 from det_native.storage.file_states import State, changed_files, state_of, walk
 from det_native.storage.paths import UnsafePathError, check_relative, safe_join
+from det_native.storage.written_files import megabytes
 
 logger = logging.getLogger("det_native")
 
@@ -179,8 +180,8 @@ class UserFiles:
         for name in left:
             self._say_once(
                 name,
-                f"{name} ({_megabytes(states[name][2])}) is not kept with the checkpoints: the files that this "
-                f"training has written are more than {_megabytes(self._limit)}, the limit, and the largest are left "
+                f"{name} ({megabytes(states[name][2])}) is not kept with the checkpoints: the files that this "
+                f"training has written are more than {megabytes(self._limit)}, the limit, and the largest are left "
                 f"out; after a restart it is missing. Set environment_variables: [{LIMIT_VARIABLE}=...] (in MB) for a "
                 "higher limit, or write data before fit(): what is there when training begins is not kept.",
             )
@@ -192,7 +193,7 @@ class UserFiles:
             names = ", ".join(list(files)[:_NAMES_SHOWN]) + (" ..." if len(files) > _NAMES_SHOWN else "")
             logger.info(
                 "Files that the training has written are kept with its checkpoints: %s (%s; at most %s, see %s).",
-                *(names, _megabytes(size), _megabytes(self._limit), LIMIT_VARIABLE),
+                *(names, megabytes(size), megabytes(self._limit), LIMIT_VARIABLE),
             )
 
     def _say_once(self, name: str, text: str) -> None:
@@ -216,7 +217,3 @@ def _limit() -> int:
     except ValueError:
         logger.warning("%s=%r is no number of MB; %d is used.", LIMIT_VARIABLE, written, DEFAULT_LIMIT_MB)
         return int(DEFAULT_LIMIT_MB * 1e6)
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:.1f} MB" if size < 1e8 else f"{size / 1e6:.0f} MB"

@@ -37,7 +37,13 @@ logger = logging.getLogger("det_native")
 
 
 class EstimatorController(TrainingPort):
-    """Runs one trial of an estimator."""
+    """Runs one trial of an estimator.
+
+    Attributes
+    ----------
+    averages : bool
+        Whether training metrics are reported as means over the ranks.
+    """
 
     validated_by = "the evaluation of the estimator"
 
@@ -59,13 +65,8 @@ class EstimatorController(TrainingPort):
             frequency=int(said.get("aggregation_frequency", 1)),
             average=bool(said.get("average_aggregated_gradients", True)),
         )
-        self._averages = self.ranks.several and bool(said.get("average_training_metrics"))
+        self.averages = self.ranks.several and bool(said.get("average_training_metrics"))
         context.tell_of_optimizers(self.gradients.hook)
-
-    @property
-    def averages(self) -> bool:
-        """Whether training metrics are reported as means over the ranks."""
-        return self._averages
 
     def run(self) -> Outcome:
         """Train to the end."""

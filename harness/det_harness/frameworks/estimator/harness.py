@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 class EstimatorHarness(EstimatorsHarness):
     """See ``FrameworkHarness``."""
 
+    class_check = "det_harness.frameworks.estimator.definition:check_trial_class"
+    class_controller = "det_harness.frameworks.estimator.controller:EstimatorController"
+
     def warm_up(self, device: str) -> None:
         """Import TensorFlow. Nothing is built: V1 behaviour can only be chosen before that."""
         super().warm_up(device)
@@ -29,18 +32,6 @@ class EstimatorHarness(EstimatorsHarness):
         import tensorflow as tf
 
         tf.compat.v1.disable_v2_behavior()
-
-    def check(self, trial_class: type) -> None:
-        """Refuse a trial class that cannot be trained."""
-        from det_harness.frameworks.estimator.definition import check_trial_class
-
-        check_trial_class(trial_class)
-
-    def controller_class(self) -> Any:
-        """Return what trains an EstimatorTrial."""
-        from det_harness.frameworks.estimator.controller import EstimatorController
-
-        return EstimatorController
 
     def controller(self, payload: Any, services: Services) -> Controller:
         """Return what trains an EstimatorTrial, or a captured call of ``train_and_evaluate()``."""

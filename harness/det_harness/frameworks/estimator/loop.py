@@ -30,10 +30,7 @@ class Training(Protocol):
     data: TrainingData
     ranks: Ranks
     gradients: Gradients
-
-    @property
-    def averages(self) -> bool:
-        """Whether training metrics are reported as means over the ranks."""
+    averages: bool
 
     def graph_ends(self) -> None:
         """Add to the graph of the training, which is still the default one, what is needed in its session."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import zlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -99,8 +100,9 @@ def _random_functions(graph: Any) -> list[str]:
     return sorted(name for name in used if any(node.op in _STATELESS for node in functions[name].node_def))
 
 
-def _uniform(operation: Any, pair: Any) -> Any:
-    return tf.random.stateless_uniform(operation.inputs[0], pair, dtype=operation.outputs[0].dtype)
+def _of_shape(draw: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    """Return what makes the numbers of an operation whose only input is a shape."""
+    return lambda operation, pair: draw(operation.inputs[0], pair, dtype=operation.outputs[0].dtype)
 
 
 def _integers(operation: Any, pair: Any) -> Any:
@@ -108,17 +110,9 @@ def _integers(operation: Any, pair: Any) -> Any:
     return tf.random.stateless_uniform(shape, pair, least, beyond, operation.outputs[0].dtype)
 
 
-def _normal(operation: Any, pair: Any) -> Any:
-    return tf.random.stateless_normal(operation.inputs[0], pair, dtype=operation.outputs[0].dtype)
-
-
-def _truncated(operation: Any, pair: Any) -> Any:
-    return tf.random.stateless_truncated_normal(operation.inputs[0], pair, dtype=operation.outputs[0].dtype)
-
-
 _STATELESS = {
-    "RandomUniform": _uniform,
+    "RandomUniform": _of_shape(tf.random.stateless_uniform),
     "RandomUniformInt": _integers,
-    "RandomStandardNormal": _normal,
-    "TruncatedNormal": _truncated,
+    "RandomStandardNormal": _of_shape(tf.random.stateless_normal),
+    "TruncatedNormal": _of_shape(tf.random.stateless_truncated_normal),
 }

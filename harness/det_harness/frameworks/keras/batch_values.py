@@ -14,6 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from det_native.keras.generations import internals
 from det_native.schema.metric_names import PER_BATCH, PER_EPOCH
 
 Column = list[float | None]
@@ -37,7 +38,7 @@ class BatchValues:
     Parameters
     ----------
     states : callable, optional
-        Returns the states of the means of a model, by name.
+        Returns the states of the means of a model, by name; without it, those of its metrics.
     smaller_last : bool
         If a batch is smaller than the others, it is the last one of an epoch.
 
@@ -55,7 +56,7 @@ class BatchValues:
         smaller_last: bool = True,
     ) -> None:
         self._steps = steps
-        self._states = states or (lambda model: states_of(model.metrics))
+        self._states = states or _states_of_all
         self._smaller_last = smaller_last
         self._done = 0
         self._before: dict[str, MeanState] = {}
@@ -144,6 +145,11 @@ def states_of(metrics: Iterable[Any]) -> dict[str, MeanState]:
             total, weight = tf.keras.backend.batch_get_value([metric.total, metric.count])
             states[metric.name] = MeanState(float(total / weight) if weight else 0.0, float(weight))
     return states
+
+
+def _states_of_all(model: Any) -> dict[str, MeanState]:
+    internals.settle(model)
+    return states_of(internals.metrics_of(model))
 
 
 def _same(one: float, other: float) -> bool:

@@ -5,7 +5,7 @@ One controller serves native calls of ``fit`` and trial classes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
@@ -37,10 +37,9 @@ from det_native.keras import old_arguments, precision
 from det_native.keras.caches.reading import damage_behind
 from det_native.keras.context import Interception
 from det_native.keras.data import Kind
+from det_native.keras.generations import internals
 from det_native.keras.native import FitCall
 from det_native.tensorboard.place import writing_to
-
-__all__ = ["KerasController", "in_whole_epochs"]
 
 
 class KerasController(TrainingPort):
@@ -144,8 +143,12 @@ class KerasController(TrainingPort):
         return min(asked, 1) * 2 if self.call.context.role == "worker" else asked
 
     def validate_epoch(self, epoch: int) -> dict[str, Any]:
-        """Return nothing: Keras validates at the end of its epochs."""
-        return {}
+        """Return the metrics of the validation at the end of an epoch, none where none is due."""
+        if self.validation_feed.x is None:
+            return {}
+        frequency = self._validation_frequency()
+        due = epoch + 1 in frequency if isinstance(frequency, Container) else (epoch + 1) % frequency == 0
+        return self._evaluate() if due else {}
 
     def stop_asked(self) -> bool:
         """Return whether the user's code, the master or a signal asks for an early end."""
@@ -243,18 +246,21 @@ class KerasController(TrainingPort):
         self.ranks.broadcast_model(self.call.model)
 
     def _evaluate(self) -> dict[str, Any]:
-        running = model_state.metric_values(self.call.model)
+        """Validate the model; the running metrics of training are kept."""
+        with _metrics_kept(self.call.model):
+            found = self._evaluated()
+        return {f"val_{name}": value for name, value in found.items()}
+
+    def _evaluated(self) -> dict[str, Any]:
         self._expect_look()
-        found = self.call.original("evaluate")(
+        found: dict[str, Any] = self.call.original("evaluate")(
             **self.validation_feed.arguments(),
             callbacks=self._callbacks,
             return_dict=True,
             _use_cached_eval_dataset=not self.validation_feed.read_apart,
         )
         self._expect_look()
-        # The metrics of training are the same objects.
-        model_state.set_metric_values(self.call.model, running)
-        return {f"val_{name}": value for name, value in found.items()}
+        return found
 
     def _expect_look(self) -> None:
         """Tell the validation data if Keras has no pipeline of them: it keeps that of its first own validation."""
@@ -293,20 +299,7 @@ class KerasController(TrainingPort):
         self.validation_feed.close()
 
     def _fit(self) -> None:
-        arguments = self.call.arguments
-        given: dict[str, Any] = {
-            **self.validation_feed.queue_arguments(),
-            "epochs": self.epochs_of_fit(),
-            "initial_epoch": arguments["initial_epoch"],
-            "steps_per_epoch": None if self.lengths.follow else self.steps,
-            "class_weight": arguments["class_weight"],
-            "shuffle": False,  # the feed has shuffled
-            "validation_data": self.validation_feed.x,
-            "validation_steps": self.validation_feed.steps,
-            "validation_freq": self._validation_frequency(),
-            **self.feed.arguments(self.services.schedule.progress.batches),
-            **self.call.extra,
-        }
+        given = self._arguments_of_fit()
         try:
             with self._evaluations_apart():
                 self.call.original("fit")(callbacks=self._callbacks, **given)
@@ -321,6 +314,22 @@ class KerasController(TrainingPort):
             if damage is not None:
                 raise damage from error
             raise
+
+    def _arguments_of_fit(self) -> dict[str, Any]:
+        arguments = self.call.arguments
+        return {
+            **self.validation_feed.queue_arguments(),
+            "epochs": self.epochs_of_fit(),
+            "initial_epoch": arguments["initial_epoch"],
+            "steps_per_epoch": None if self.lengths.follow else self.steps,
+            "class_weight": arguments["class_weight"],
+            "shuffle": False,  # the feed has shuffled
+            "validation_data": self.validation_feed.x,
+            "validation_steps": self.validation_feed.steps,
+            "validation_freq": self._validation_frequency(),
+            **self.feed.arguments(self.services.schedule.progress.batches),
+            **self.call.extra,
+        }
 
     def _validation_frequency(self) -> Any:
         frequency = self.call.arguments["validation_freq"]
@@ -352,11 +361,18 @@ class KerasController(TrainingPort):
                 self.validation_feed.expect_look()
                 kwargs |= {**self.validation_feed.queue_arguments(), "_use_cached_eval_dataset": False}
             return evaluate(*args, **kwargs)
-        running = model_state.metric_values(model)
-        try:
+        with _metrics_kept(model):
             return evaluate(*args, **kwargs)
-        finally:
-            if len(running) == len(model_state.metric_values(model)):
-                model_state.set_metric_values(model, running)
-            else:  # the evaluation has made them
-                model.reset_metrics()
+
+
+@contextmanager
+def _metrics_kept(model: Any) -> Iterator[None]:
+    """Give the running metrics their values back: those of training and evaluation are the same objects."""
+    running = model_state.metric_values(model)
+    try:
+        yield
+    finally:
+        if len(running) == len(internals.metric_variables(model)):
+            model_state.set_metric_values(model, running)
+        else:  # the evaluation has made them
+            model.reset_metrics()

@@ -61,7 +61,7 @@ def make_feed(call: FitCall, environment: TrialEnvironment, lengths: EpochLength
         return DatasetFeed(rows, in_one_pass=in_one_pass, class_weight=call.arguments["class_weight"])
     if data.kind is Kind.ARRAY_LIKES:
         rows = ArrayBatches(packed(data), int(data.records or 0), batch_size, shuffle, seed, share=share)
-        return _IndexedFeed(call, View(rows, lengths))
+        return IndexedFeed(call, View(rows, lengths))
     in_turn = call.as_in_keras and share.size == 1
     view = view_of_sequence(
         *(call.arguments, call.source, lengths),
@@ -71,7 +71,7 @@ def make_feed(call: FitCall, environment: TrialEnvironment, lengths: EpochLength
         in_turn=in_turn,
         follows_training=NUMBER == 2,
     )
-    return _IndexedFeed(call, view)
+    return IndexedFeed(call, view)
 
 
 def ordered_as_in_keras(call: FitCall) -> bool:
@@ -141,7 +141,7 @@ class _ArrayFeed(Feed):
         return tf.nest.map_structure(lambda array: array[: self._batch_size], self._rows)
 
 
-class _IndexedFeed(Feed):
+class IndexedFeed(Feed):
     """A Sequence, ours or the user's, read through a view that starts at the right batch of the right epoch."""
 
     def __init__(self, call: FitCall, view: View) -> None:
@@ -210,14 +210,6 @@ class _GeneratorFeed(Feed):
 
     def first(self) -> Any:
         return self._stream.peek()
-
-
-def empty_batch(dataset: Any) -> Any:
-    """Return zeros of the form of a Dataset's batches, with one row where their number is open."""
-    return tf.nest.map_structure(
-        lambda specification: tf.zeros([size or 1 for size in specification.shape], specification.dtype),
-        dataset.element_spec,
-    )
 
 
 def restore_view(view: View, folder: Path) -> None:

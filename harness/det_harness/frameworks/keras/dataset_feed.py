@@ -79,10 +79,7 @@ class DatasetFeed(Feed):
         """Return zeros where the shapes are known; the first batch elsewhere."""
         shapes = [specification.shape for specification in tf.nest.flatten(self._given.element_spec)]
         if all(shape.rank is not None and None not in shape[1:] for shape in shapes):
-            return tf.nest.map_structure(
-                lambda specification: tf.zeros([size or 1 for size in specification.shape], specification.dtype),
-                self._given.element_spec,
-            )
+            return empty_batch(self._given)
         return next(iter(self._given))
 
     def attach(self, train: Callable[[Any], Any], batches: int, folder: Path | None) -> Callable[[Any], Any]:
@@ -201,3 +198,11 @@ class DatasetFeed(Feed):
     def _skip(self, batches: int) -> None:
         for _ in range(batches):
             self._take(next)
+
+
+def empty_batch(dataset: Any) -> Any:
+    """Return zeros of the form of a Dataset's batches, with one row where their number is open."""
+    return tf.nest.map_structure(
+        lambda specification: tf.zeros([size or 1 for size in specification.shape], specification.dtype),
+        dataset.element_spec,
+    )

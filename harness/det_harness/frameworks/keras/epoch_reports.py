@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from det_harness.frameworks.keras.ranks import Ranks
 from det_harness.trial.metrics import scalar
 from det_harness.trial.services import Services
 from det_native.keras.native import FitCall
@@ -33,31 +32,23 @@ _VALIDATION = "val_"
 _said: set[str] = set()
 
 
-class Training(Protocol):
-    """What is asked of the controller that trains."""
-
-    call: FitCall
-    services: Services
-    steps: int
-    ranks: Ranks
-
-    def epochs(self) -> int:
-        """Return the number of the last epoch, counted as Keras's ``epochs`` does."""
-
-
 class EpochReports:
     """Reports of one training what Keras's ``History`` has.
 
     Parameters
     ----------
+    params : callable
+        Returns the parameters that the history has without us.
     history : keras.callbacks.History
         The one among the callbacks.
     """
 
-    def __init__(self, controller: Training, history: Any) -> None:
-        self._controller = controller
+    def __init__(self, call: FitCall, services: Services, params: Callable[[], dict[str, int]], history: Any) -> None:
+        self._call = call
+        self._services = services
+        self._params = params
         self._history = history
-        self._own_callbacks = bool(controller.call.callbacks())
+        self._own_callbacks = bool(call.callbacks())
         self._waiting: tuple[int, Columns] | None = None
         self._before: dict[str, int] = {}
 
@@ -67,7 +58,7 @@ class EpochReports:
             self._waiting = (batches[-1], {name: column[-1:] for name, column in columns.items()})
             batches, columns = batches[:-1], {name: column[:-1] for name, column in columns.items()}
         if batches:
-            self._controller.services.reporter.training(batches, columns)
+            self._services.reporter.training(batches, columns)
 
     def release(self, added: Mapping[str, float] | None = None) -> None:
         """Report the row that waits, with what callbacks have added."""
@@ -75,7 +66,7 @@ class EpochReports:
         if waiting is not None:
             batch, columns = waiting
             more: dict[str, list[float | None]] = {name: [number] for name, number in (added or {}).items()}
-            self._controller.services.reporter.training([batch], {**columns, **more, **columns})
+            self._services.reporter.training([batch], {**columns, **more, **columns})
 
     def look(self) -> None:
         """Look at the history before the callbacks are called."""
@@ -89,18 +80,17 @@ class EpochReports:
         done : int
             Batches of the training until its end.
         """
-        controller = self._controller
         values = self._values()
         row = epoch_logs({name: kept[-1] for name, kept in values.items() if len(kept) > self._before.get(name, 0)})
-        if self._own_callbacks and controller.ranks.several:
-            row = controller.services.communicator.broadcast_object(row)  # of one rank: what follows is the same on all
+        if self._own_callbacks and self._services.communicator.size > 1:
+            row = self._services.communicator.broadcast_object(row)  # of one rank: what follows is the same on all
         if row:
             report = EpochRow(batch=done, epoch=epoch, logs=row, params=self._params())
-            controller.services.reporter.epoch(report)
+            self._services.reporter.epoch(report)
         numbers = {name: _number(value) for name, value in row.items() if name not in logs}
         added = {name: number for name, number in numbers.items() if number is not None}
         # Without a validation, its rows are not shown: what trials are compared by stands among those of the training.
-        compared = self._compared() if controller.call.validation is not None else set()
+        compared = self._compared() if self._call.validation is not None else set()
         of_training = {name: value for name, value in added.items() if name not in compared}
         if any(name.startswith(_VALIDATION) for name in logs):
             of_training = {name: value for name, value in of_training.items() if not name.startswith(_VALIDATION)}
@@ -113,10 +103,6 @@ class EpochReports:
             self._history.params = {**(self._history.params or {}), **self._params()}
         if type(self._values()) is dict:
             self._history.history = MetricsByEpoch(self._values())
-
-    def _params(self) -> dict[str, int]:
-        controller = self._controller
-        return {"verbose": controller.call.verbose, "epochs": controller.epochs(), "steps": controller.steps}
 
     def of_validation(self, added: Mapping[str, float], *, validated: bool) -> dict[str, float]:
         """Return what of the `added` metrics is reported as a validation's.
@@ -131,7 +117,7 @@ class EpochReports:
         }
 
     def _compared(self) -> set[str | None]:
-        environment = self._controller.services.environment
+        environment = self._services.environment
         return {environment.metric, *environment.metrics}
 
     def _values(self) -> Mapping[str, list[Any]]:

@@ -1,7 +1,10 @@
 """What a training asks of its data, whatever they are."""
 
+# ruff: noqa: B027 (what only some feeds do is nothing here)
+
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +13,7 @@ from typing import Any
 TrainFunction = Callable[[Any], Any]
 
 
-class Feed:
+class Feed(ABC):
     """The training data of one run. By itself, a feed needs nothing but the number of batches to go on."""
 
     @property
@@ -18,13 +21,13 @@ class Feed:
         """What the user's code that makes batches raised; TensorFlow passes on only its text."""
         return None
 
+    @abstractmethod
     def arguments(self, batches: int) -> dict[str, Any]:
         """Return arguments of ``fit`` for data that continue after `batches` batches."""
-        raise NotImplementedError
 
+    @abstractmethod
     def first(self) -> Any:
         """Return a batch to build the model with, without taking it."""
-        raise NotImplementedError
 
     def restore(self, folder: Path) -> None:
         """Take what a checkpoint has of the data, before :meth:`arguments` is asked."""

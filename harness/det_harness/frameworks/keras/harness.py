@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,8 @@ class KerasHarness(FrameworkHarness):
     """See ``FrameworkHarness``."""
 
     streams = TensorFlowStreams()
+    class_check = "det_harness.frameworks.keras.definition:check_trial_class"
+    exports = "det_harness.frameworks.keras.exports"
 
     def warm_up(self, device: str) -> None:
         """Import TensorFlow, and what its first training step needs."""
@@ -39,12 +41,6 @@ class KerasHarness(FrameworkHarness):
         if find_framework(BACKEND) is not None:
             return harness_of(BACKEND).gpu_sight()
         return tensorflow_sight() if get_framework(self.name).module == BACKEND else None
-
-    def check(self, trial_class: type) -> None:
-        """Refuse a trial class that cannot be trained."""
-        from det_harness.frameworks.keras.definition import check_trial_class
-
-        check_trial_class(trial_class)
 
     def controller_class(self) -> Any:
         """Return what trains a TFKerasTrial in this process."""
@@ -91,19 +87,6 @@ class KerasHarness(FrameworkHarness):
 
         if NUMBER == 2:
             _state().build_as_plain(call)
-
-    @property
-    def export_formats(self) -> tuple[str, ...]:
-        """The formats that a loaded model can be exported in."""
-        from det_harness.frameworks.keras.exports import FORMATS
-
-        return FORMATS
-
-    def export(self, loaded: Any, directory: Path, target: Path, format: str, options: Mapping[str, Any]) -> Path:
-        """Write a loaded model in one of them; return the file or folder."""
-        from det_harness.frameworks.keras.exports import export
-
-        return export(loaded, target, format, options)
 
     def load_into(self, call: Any, directory: Path) -> list[str]:
         """Put what a training has made of a call into its model, and into all else that it has changed."""

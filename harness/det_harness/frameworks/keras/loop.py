@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, Protocol
 
-from det_harness.frameworks.keras import epoch_reports, model_state
-from det_harness.frameworks.keras.batch_values import BatchValues
+from det_harness.frameworks.keras import model_state
+from det_harness.frameworks.keras.batch_values import BatchValues, MeanState
 from det_harness.frameworks.keras.checkpoints import KerasCheckpoints
 from det_harness.frameworks.keras.comparison import Comparison
 from det_harness.frameworks.keras.data import only_the_last_is_smaller
@@ -23,11 +23,13 @@ from det_harness.frameworks.keras.epoch_lengths import EpochLengths
 from det_harness.frameworks.keras.epoch_reports import EpochReports, as_number
 from det_harness.frameworks.keras.feed import Feed
 from det_harness.frameworks.keras.hooks import AddedHooks, NamingCallbacks
+from det_harness.frameworks.keras.ranks import Ranks
 from det_harness.frameworks.keras.training_step import Told, TrainingStep
 from det_harness.trial import activity
 from det_harness.trial.driver import Driver
 from det_harness.trial.metrics import check_names
 from det_harness.trial.schedule import Train
+from det_harness.trial.services import Services
 from det_native.errors import InvalidDataError
 from det_native.heap.ownership import is_users_module
 from det_native.keras.callbacks import Callback
@@ -40,9 +42,13 @@ from det_native.schema.numbers import shown_number
 _REPORT_INTERVAL = 0.25
 
 
-class Training(epoch_reports.Training, Protocol):
+class Training(Protocol):
     """What the callbacks ask of the controller that trains (a ``KerasController``)."""
 
+    call: FitCall
+    services: Services
+    steps: int
+    ranks: Ranks
     lengths: EpochLengths
     feed: Feed
     driver: Driver
@@ -61,6 +67,9 @@ class Training(epoch_reports.Training, Protocol):
     def averages(self) -> bool:
         """Whether training metrics are reported as means over the ranks."""
 
+    def epochs(self) -> int:
+        """Return the number of the last epoch, counted as Keras's ``epochs`` does."""
+
     def epochs_of_fit(self) -> int:
         """Return when Keras ends by itself."""
 
@@ -74,13 +83,14 @@ class Training(epoch_reports.Training, Protocol):
         """Return whether the user's code, the master or a signal asks for an early end."""
 
     def validate_epoch(self, epoch: int) -> dict[str, Any]:
-        """Return the metrics of the validation at the end of an epoch, none where Keras validates by itself."""
+        """Return the metrics of the validation at the end of an epoch, none where none is due."""
 
 
 class TrainingCallbacks(NamingCallbacks):
     """The user's callbacks, and between them and Keras the place where the schedule is asked."""
 
     callbacks: list[Any]
+    _mean_states: Callable[[Any], dict[str, MeanState]] | None = None  # as the metrics say
 
     def __init__(self, controller: Training, restored: ExitStack) -> None:
         verbose = controller.verbosity()
@@ -104,7 +114,7 @@ class TrainingCallbacks(NamingCallbacks):
         self._context, self._stop_requested = controller.call.context, controller.services.stop_requested
         self._restored = restored
         self._rows: list[tuple[int, Any]] = []
-        self._epochs = EpochReports(controller, self._history)
+        self._epochs = EpochReports(controller.call, controller.services, self._params_of_history, self._history)
         self._done = self._schedule.progress.batches
         self._seen = self._done
         controller.services.count.ask(lambda: self._seen)
@@ -114,7 +124,8 @@ class TrainingCallbacks(NamingCallbacks):
         self._cut = self._finished = False
         self._counts = True
         self._train_function: Any = None
-        self._values = self._batch_values()
+        smaller_last = only_the_last_is_smaller(controller.call, controller.services.environment)
+        self._values = BatchValues(controller.steps, self._mean_states, smaller_last=smaller_last)
         self.logs: dict[str, float] = controller.checkpoints.logs
         self.hooks = AddedHooks(self.callbacks)
         self._ranks = controller.ranks
@@ -125,6 +136,10 @@ class TrainingCallbacks(NamingCallbacks):
         self._before_idle: list[Any] | None = None
         self._digest_at_end: bytes | None = None
         self._validated: tuple[int, bytes] | None = None
+
+    def _params_of_history(self) -> dict[str, int]:
+        controller = self._controller
+        return {"verbose": controller.call.verbose, "epochs": controller.epochs(), "steps": controller.steps}
 
     @contextmanager
     def without_users(self) -> Iterator[None]:
@@ -169,11 +184,6 @@ class TrainingCallbacks(NamingCallbacks):
     def _leave_validation_out(self) -> None:
         """Have the epoch end without a validation."""
         keras2.leave_validation_out(self.model)
-
-    def _batch_values(self) -> BatchValues:
-        controller = self._controller
-        smaller_last = only_the_last_is_smaller(controller.call, controller.services.environment)
-        return BatchValues(controller.steps, smaller_last=smaller_last)
 
     def on_train_begin(self, logs: Any = None) -> None:
         super().on_train_begin(logs)

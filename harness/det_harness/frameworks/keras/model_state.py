@@ -210,9 +210,7 @@ def does_not_fit(model: Any, error: Exception) -> CheckpointError:
 def bring_back(call: FitCall, directory: Path) -> None:
     """Put the weights and the optimizer's state of a checkpoint into the model of a call of ``fit``, made again."""
     progress_of(directory)
-    from det_harness.frameworks.keras.data import make_feed
-
-    build(call, lambda: make_feed(call, call.context.env, EpochLengths(1)).first())
+    build(call, lambda: first_batch_of(call))
     load_built(call.model, directory, call.context.env.trial_seed)
 
 
@@ -229,16 +227,11 @@ def load_built(model: Any, directory: Path, seed: int) -> None:
 def load_into(call: FitCall, directory: Path) -> None:
     """Put what a training has made of the model of a call of ``fit`` into that model; see ``load_into_model``."""
     progress_of(directory)
-    from det_harness.frameworks.keras.data import make_feed
-
-    def first_batch() -> Any:
-        return make_feed(call, call.context.env, EpochLengths(1)).first()
-
     with rng.preserved():
-        build(call, first_batch)
+        build(call, lambda: first_batch_of(call))
     load_into_model(call.model, directory, call.context.env.trial_seed)
     with rng.preserved():
-        _name_metrics(call.model, directory, first_batch)
+        _name_metrics(call.model, directory, lambda: first_batch_of(call))
 
 
 def load_into_model(model: Any, directory: Path, seed: int) -> None:
@@ -266,6 +259,13 @@ def load_into_model(model: Any, directory: Path, seed: int) -> None:
                 keras2.count_batches_from(model, training["train_counter"])
 
 
+def first_batch_of(call: FitCall) -> Any:
+    """Return a batch of the training data to build the model with, where nothing is trained."""
+    from det_harness.frameworks.keras.data import make_feed
+
+    return make_feed(call, call.context.env, EpochLengths(1)).first()
+
+
 def build_as_plain(call: FitCall) -> None:
     """Create the variables of a model that waits for its first batch, where plain Keras's ``fit`` would.
 
@@ -275,13 +275,11 @@ def build_as_plain(call: FitCall) -> None:
     model = call.model
     if model.built or not tf.executing_eagerly():
         return
-    from det_harness.frameworks.keras.data import make_feed
-
     before = rng.capture()
     try:
         with precision.applied(call.context.env):
             with rng.preserved(), call.data_preserved():
-                batch = make_feed(call, call.context.env, EpochLengths(1)).first()
+                batch = first_batch_of(call)
             _call_on(model, batch)
     except Exception as error:  # noqa: BLE001 (whatever layers and data of users raise)
         rng.apply(before)

@@ -60,16 +60,12 @@ class Ranks:
         """Make what is not trained (moving means, say) the first rank's, for a validation; returns what was there."""
         if not self.several:
             return []
-        own = [variable.numpy() for variable in model.non_trainable_weights]
-        for variable, value in zip(model.non_trainable_weights, self._communicator.broadcast_object(own), strict=True):
-            variable.assign(value)
-        return own
+        return self._take_firsts(model.non_trainable_weights)
 
     def swap_back_state(self, model: Any, own: Sequence[Any]) -> None:
         """Put back what :meth:`swap_in_state` has returned."""
         if self.several:
-            for variable, value in zip(model.non_trainable_weights, own, strict=True):
-                variable.assign(value)
+            _assign(model.non_trainable_weights, own)
 
     @contextmanager
     def first_weights(self, model: Any) -> Iterator[None]:
@@ -77,14 +73,17 @@ class Ranks:
         if not self.several:
             yield
             return
-        own = [weight.numpy() for weight in model.weights]
-        for weight, value in zip(model.weights, self._communicator.broadcast_object(own), strict=True):
-            weight.assign(value)
+        own = self._take_firsts(model.weights)
         try:
             yield
         finally:
-            for weight, value in zip(model.weights, own, strict=True):
-                weight.assign(value)
+            _assign(model.weights, own)
+
+    def _take_firsts(self, variables: Sequence[Any]) -> list[Any]:
+        """Give variables the values of the first rank; return those that they had."""
+        own = [variable.numpy() for variable in variables]
+        _assign(variables, self._communicator.broadcast_object(own))
+        return own
 
     def merged(
         self, model: Any, logs: Mapping[str, Any], *, counts: bool = True, states: Sequence[Any] | None = None
@@ -128,6 +127,11 @@ class Ranks:
             name: [_mean([part.get(name, [None] * len(own))[row] for part in parts]) for row in range(len(own))]
             for name, own in parts[0].items()
         }
+
+
+def _assign(variables: Sequence[Any], values: Sequence[Any]) -> None:
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(value)
 
 
 def _variables(model: Any) -> list[Any]:

@@ -13,7 +13,8 @@ import numpy as np
 import tensorflow as tf
 
 from det_harness.frameworks.keras.arrays import array_batches, packed
-from det_harness.frameworks.keras.data import empty_batch, queue_arguments, surplus_of, threads_of
+from det_harness.frameworks.keras.data import queue_arguments, surplus_of, threads_of
+from det_harness.frameworks.keras.dataset_feed import empty_batch
 from det_harness.frameworks.keras.epoch_lengths import EpochLengths
 from det_harness.frameworks.keras.sequences import ArrayBatches, Batches, SequenceBatches, View
 from det_harness.frameworks.keras.shares import Share
@@ -54,7 +55,8 @@ class ValidationFeed:
         self._source: DataSource | None = None
         self._share = Share.of(environment)
         self._count: Callable[[], bool] = lambda: True
-        self.x, self.steps = None, None
+        self.x: Any = None
+        self.steps: int | None = None
         data, steps = call.validation, call.arguments["validation_steps"]
         if data is None:
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -12,19 +13,19 @@ from typing import Any
 import tensorflow as tf
 
 from det_harness.frameworks.estimator.exports import Results
+from det_harness.frameworks.estimator.loop import scalar_summaries
 from det_harness.frameworks.tf_estimator import model_dir
 from det_harness.frameworks.tf_estimator.following import Follower
 from det_harness.frameworks.tf_estimator.joining import InRole
 from det_harness.frameworks.tf_estimator.observing import (
     ActivityHook,
     EvaluationListener,
-    SavingListener,
-    StepHook,
     WatchedExporter,
 )
 from det_harness.frameworks.tf_estimator.shared_folder import check_shared, marked
 from det_harness.ranks.exchange import wait_until
 from det_harness.trial import activity, heap_file
+from det_harness.trial.metrics import check_names, scalar
 from det_harness.trial.services import Outcome, Services
 from det_native.errors import CallValueError, InvalidDataError, RankLostError
 from det_native.estimator.roles.call import UnchangedCall
@@ -37,6 +38,8 @@ logger = logging.getLogger("det_native")
 _READY = "ready"
 # The last evaluation is among what is waited for.
 _ENDING_SECONDS = 4000.0
+# Rows of training metrics wait at most so long (seconds) before they are reported.
+_REPORT_INTERVAL = 0.25
 
 
 class RolesController:
@@ -271,3 +274,73 @@ class RolesController:
             self.services.schedule.progress.ended = True  # by the data's end, or by a hook
         given = None if exports is None else list(exports)[: len(self.call.eval_spec.exporters)]
         return Outcome(done, stopped=stopped, result=(metrics, given), goes_on=not stopped)
+
+
+class StepHook(tf.estimator.SessionRunHook):  # type: ignore[misc]  # TensorFlow has no types
+    """Reads the loss and the scalar summaries of each step of a training.
+
+    Parameters
+    ----------
+    most : int or None
+        Steps of the training.
+
+    Attributes
+    ----------
+    seen : int
+        Steps that the user's hooks have seen.
+    """
+
+    def __init__(self, observer: RolesController, most: int | None) -> None:
+        self._observer = observer
+        self._most = most
+        self._rows: list[tuple[int, dict[str, float | None]]] = []
+        self._report_at = 0.0
+        self._step = 0
+        self.seen = 0
+
+    def begin(self) -> None:
+        graph = tf.compat.v1.get_default_graph()
+        self._counter = tf.compat.v1.train.get_global_step()
+        self._fetched = {"step": self._counter, "scalars": scalar_summaries(graph)}
+
+    def after_create_session(self, session: Any, coord: Any) -> None:
+        self._step = self.seen = int(session.run(self._counter))
+        self._observer.begun()
+
+    def before_run(self, run_context: Any) -> Any:
+        self.seen = self._step + 1  # the user's hooks see the step before this one does
+        return tf.estimator.SessionRunArgs(self._fetched)
+
+    def after_run(self, run_context: Any, run_values: Any) -> None:
+        activity.step()
+        # It is read before or after this step counts, as the graph has it; other workers count steps meanwhile.
+        step = max(self._step + 1, int(run_values.results["step"]))
+        self._step = self.seen = step if self._most is None else min(step, self._most)
+        scalars = run_values.results["scalars"]
+        check_names(scalars, self._step, "The graph of model_fn()")
+        self._rows.append((self._step, {name: scalar(value) for name, value in scalars.items()}))
+        if self._observer.stop_asked():
+            run_context.request_stop()
+        if time.monotonic() >= self._report_at:
+            self.report()
+        self._observer.settled()
+
+    def end(self, session: Any) -> None:
+        self.report()
+        self._observer.settled()
+
+    def report(self) -> None:
+        """Tell the rows that were not told yet."""
+        self._report_at = time.monotonic() + _REPORT_INTERVAL
+        rows, self._rows = self._rows, []
+        self._observer.trained(rows)
+
+
+class SavingListener(tf.estimator.CheckpointSaverListener):  # type: ignore[misc]  # TensorFlow has no types
+    """Tells of each checkpoint that the estimator saves."""
+
+    def __init__(self, observer: RolesController) -> None:
+        self._observer = observer
+
+    def after_save(self, session: Any, global_step_value: int) -> None:
+        self._observer.saved(int(global_step_value))

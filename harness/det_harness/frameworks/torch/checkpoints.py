@@ -20,7 +20,6 @@ from det_harness.trial import heap_file, rng
 from det_harness.trial.publishing import disk_errors
 from det_harness.trial.services import Services
 from det_harness.trial.throttle import Throttle
-from det_native.errors import CheckpointError
 from det_native.pytorch import PyTorchTrialContext
 from det_native.pytorch.native import PyTorchNativeContext
 from det_native.schema.manifests import CheckpointManifest
@@ -153,11 +152,7 @@ class TorchCheckpoints:
 
     def _restore(self, folder: Path | None) -> Any:
         facts = {} if folder is None else trial_state.load_facts(folder)
-        if len(set(self._communicator.all_gather_object(facts.get("uuid")))) > 1:
-            raise CheckpointError(
-                "The slots of the trial read different checkpoints, since the storage gave one of them to some slots "
-                "only. Look at the storage, then start the trial again."
-            )
+        checkpoint_files.check_same(self._communicator, facts.get("uuid"))
         if folder is not None:
             self._schedule.restore(facts["schedule"])
         uuid = facts.get("uuid") if folder is not None else self._begin()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from time import monotonic
 
-from det_harness.frameworks.torch.checks import check_trial_class, check_wrapped
 from det_harness.frameworks.torch.definition import TrialClass
 from det_harness.frameworks.torch.native import CapturedCall
 from det_harness.frameworks.torch.training import TorchTraining
@@ -14,14 +13,12 @@ from det_native.pytorch import LRScheduler, PyTorchTrial
 from det_native.pytorch.native_call import TorchCall
 from det_native.pytorch.nesting import to_device
 
-__all__ = ["NativeTorchController", "PyTorchTrialController", "check_trial_class", "check_wrapped"]
-
 
 class PyTorchTrialController:
-    """Runs one trial of a :class:`PyTorchTrial` subclass."""
+    """Runs one trial of a :class:`PyTorchTrial` subclass, by our loop over the batches."""
 
     def __init__(self, trial_class: type[PyTorchTrial], services: Services) -> None:
-        self._loop = _Loop(TorchTraining(TrialClass(trial_class, services)))
+        self._training = TorchTraining(TrialClass(trial_class, services))
 
     def run(self) -> Outcome:
         """Train to the end.
@@ -35,24 +32,6 @@ class PyTorchTrialController:
         Exception
             Whatever the user's code raises.
         """
-        return self._loop.run()
-
-
-class NativeTorchController(PyTorchTrialController):
-    """Runs one trial of a captured call of ``context.fit()``."""
-
-    def __init__(self, call: TorchCall, services: Services) -> None:
-        self._loop = _Loop(TorchTraining(CapturedCall(call, services)))
-
-
-class _Loop:
-    """Our loop over the batches of a training."""
-
-    def __init__(self, training: TorchTraining) -> None:
-        self._training = training
-
-    def run(self) -> Outcome:
-        """Train to the end."""
         training = self._training
         with training.running():
             with training.started():
@@ -110,3 +89,10 @@ class _Loop:
         finally:
             training.done = done
         training.end_part()
+
+
+class NativeTorchController(PyTorchTrialController):
+    """Runs one trial of a captured call of ``context.fit()``."""
+
+    def __init__(self, call: TorchCall, services: Services) -> None:
+        self._training = TorchTraining(CapturedCall(call, services))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +27,9 @@ class TorchHarness(FrameworkHarness):
     """See ``FrameworkHarness``."""
 
     streams = TorchStreams()
+    class_check = "det_harness.frameworks.torch.checks:check_trial_class"
+    class_controller = "det_harness.frameworks.torch.controller:PyTorchTrialController"
+    exports = "det_harness.frameworks.torch.exports"
 
     def warm_up(self, device: str) -> None:
         """Import PyTorch, and what its first optimizer imports."""
@@ -53,18 +55,6 @@ class TorchHarness(FrameworkHarness):
         cuda, rocm = torch.version.cuda, getattr(torch.version, "hip", None)
         built_for = f"CUDA {cuda}" if cuda else f"ROCm {rocm}" if rocm else ""
         return GpuSight(torch.cuda.device_count() if torch.cuda.is_available() else 0, torch.__version__, built_for)
-
-    def check(self, trial_class: type) -> None:
-        """Refuse a trial class that cannot be trained."""
-        from det_harness.frameworks.torch.checks import check_trial_class
-
-        check_trial_class(trial_class)
-
-    def controller_class(self) -> Any:
-        """Return what trains a PyTorchTrial."""
-        from det_harness.frameworks.torch.controller import PyTorchTrialController
-
-        return PyTorchTrialController
 
     def controller(self, payload: Any, services: Services) -> Controller:
         """Return what trains a PyTorchTrial, or a captured call of ``context.fit()``."""
@@ -114,19 +104,6 @@ class TorchHarness(FrameworkHarness):
         from det_harness.frameworks.torch.exports import moved
 
         return moved(loaded, map_location)
-
-    @property
-    def export_formats(self) -> tuple[str, ...]:
-        """The formats that a loaded model can be exported in."""
-        from det_harness.frameworks.torch.exports import FORMATS
-
-        return FORMATS
-
-    def export(self, loaded: Any, directory: Path, target: Path, format: str, options: Mapping[str, Any]) -> Path:
-        """Write a loaded model in one of them; return the file."""
-        from det_harness.frameworks.torch.exports import export
-
-        return export(loaded, target, format, options)
 
     def load_into(self, call: Any, directory: Path) -> list[str]:
         """Put what a training has made of the objects of a captured call into them."""

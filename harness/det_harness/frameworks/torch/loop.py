@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
-from collections.abc import Iterator
 from time import monotonic
+from types import FrameType
 from typing import Any
 
 from det_harness.frameworks.base import LoopController
@@ -15,7 +14,6 @@ from det_harness.frameworks.torch.ranks import Met
 from det_harness.frameworks.torch.training import TorchTraining
 from det_harness.trial.schedule import Finish
 from det_harness.trial.services import Services
-from det_native.callsite import asking_frame
 from det_native.errors import TrialDefinitionError
 from det_native.pytorch import LRScheduler
 from det_native.pytorch.native_call import TorchCall
@@ -34,57 +32,31 @@ class TorchLoopController(LoopController):
     for the gradients of a slot that has left: if one has, all end after the same batch.
     """
 
+    _training: TorchTraining
+
     def __init__(self, call: TorchCall, services: Services) -> None:
-        super().__init__()
-        self._call = call
         self._definition = CapturedCall(call, services)
-        self._training = TorchTraining(self._definition, own_loop=True)
-        self.explained = self._training.explained
+        super().__init__(call, TorchTraining(self._definition, own_loop=True))
         self._met: Met | None = None
         self._batch: Any = None
         self._part = 0  # the batch up to which the part under way goes: see `TorchTraining.part_end`
         self._by_batch: list[LRScheduler] = []
 
-    def batches(self) -> Iterator[Any]:
-        """Yield the batches that are left."""
-        with self._training.running():
-            self._call.context.begin_loop()
-            if self._call.context.role == "worker":  # here nothing goes on from a checkpoint
-                begin_loop(self._call.context, asking_frame())
-            with contextlib.closing(self):
-                with self._training.started(), self._told_of():
-                    while self._advance():
-                        batch, self._batch = self._batch, None
-                        self._asker = asking_frame()
-                        try:
-                            yield batch
-                        except GeneratorExit:
-                            if not self._leaves():
-                                raise
-                            if self._call.context.role == "worker":
-                                self._warn_of_code_after_loop(self._training.services)
-                        del batch
-                        self._after_batch()
-                outcome = self._training.driver.finish()
-        self.outcome = outcome
+    def _begin_loop(self, frame: FrameType | None) -> None:
+        self._call.context.begin_loop()
+        if self._call.context.role == "worker":  # here nothing goes on from a checkpoint
+            begin_loop(self._call.context, frame)
+
+    def _next(self) -> Any:
+        batch, self._batch = self._batch, None
+        return batch
 
     def close(self) -> None:
-        """Let go of the user's code.
-
-        Its frame stays: it may hold the last reference to whoever asks for these batches, and if the garbage collector
-        closes them first, that one would end here, in the middle of them, and fail.
-        """
+        """Let go of the user's code."""
         self._call.context.end_loop()
 
-    @contextlib.contextmanager
-    def _told_of(self) -> Iterator[None]:
-        """Report what was done before an exception in the block."""
-        try:
-            yield
-        except BaseException:
-            with contextlib.suppress(RuntimeError):
-                self._training.recorder.report_alone()
-            raise
+    def _report_alone(self) -> None:
+        self._training.recorder.report_alone()
 
     def _leaves(self) -> bool:
         self.on_purpose = self.on_purpose or (self._met is not None and self._met.left)  # ended elsewhere
@@ -112,7 +84,7 @@ class TorchLoopController(LoopController):
         self._met = None
         if self._left:
             context.begin_batch(None)
-            self._after_batch()
+            self._after_body()
             return False
         self._batch = context.to_device(next(training.batches))
         context.enter_batch(training.done)
@@ -139,7 +111,7 @@ class TorchLoopController(LoopController):
             )
         return met
 
-    def _after_batch(self) -> None:
+    def _after_body(self) -> None:
         """Do what belongs to the end of a batch, which the loop's body is done with, or has left."""
         used = self._call.context.batch_used
         if self._training.ranks.several and self._met is None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
 from contextlib import ExitStack
 from typing import Any
 
-from det_harness.frameworks.keras import model_state
 from det_harness.frameworks.keras.controller import KerasController
 from det_harness.frameworks.keras.graph.checkpoints import GraphCheckpoints
-from det_harness.frameworks.keras.graph.data import GraphFeed, GraphValidationFeed
+from det_harness.frameworks.keras.graph.data import GraphValidationFeed, make_feed
 from det_harness.frameworks.keras.graph.loop import GraphCallbacks, GraphLoop
 from det_harness.frameworks.keras.graph.running_loss import RunningLoss
 from det_harness.frameworks.keras.graph.state import GraphState
@@ -34,7 +32,7 @@ class GraphController(KerasController):
         super().__init__(call, services)
 
     def _make_feed(self) -> Any:
-        return GraphFeed(self.call, self.services.environment, self.steps)
+        return make_feed(self.call, self.services.environment, self.lengths)
 
     def _follows_data(self) -> bool:
         return False  # as Keras, which asks for the length once there
@@ -52,9 +50,8 @@ class GraphController(KerasController):
     def _prepare_model(self) -> None:
         self._state.build(self.feed.first())
 
-    def _evaluate(self) -> dict[str, Any]:
+    def _evaluated(self) -> dict[str, Any]:
         model, callbacks = self.call.model, self._callbacks
-        running = model_state.metric_values(model)
         model.reset_metrics()
         loss, logs = RunningLoss(), dict[str, Any]()
         callbacks.on_test_begin()
@@ -64,25 +61,18 @@ class GraphController(KerasController):
             logs = loss.logs(model, model.test_on_batch(x, y, weight, reset_metrics=False), batch)
             callbacks.on_test_batch_end(step, logs)
         callbacks.on_test_end(logs)
-        # The metrics of training are the same objects.
-        model_state.set_metric_values(model, running)
-        return {f"val_{name}": value for name, value in logs.items()}
-
-    def _validate_epoch(self, epoch: int) -> dict[str, Any]:
-        frequency = self._validation_frequency()
-        due = epoch + 1 in frequency if isinstance(frequency, Container) else (epoch + 1) % frequency == 0
-        return self._evaluate() if due and self.validation_feed.x is not None else {}
+        return logs
 
     def _fit(self) -> None:
         assert isinstance(self._callbacks, GraphCallbacks)
         loop = GraphLoop(
             self.call.model,
             self._callbacks,
-            self.feed.batches(self.services.schedule.progress.batches),
+            self.feed.arguments(self.services.schedule.progress.batches)["x"],
             self.steps,
             self._loss,
             self.call.arguments["class_weight"],
-            self._validate_epoch,
+            self.validate_epoch,
         )
         with self._evaluations_apart():
             loop.run(int(self.call.arguments["initial_epoch"]), self.epochs())

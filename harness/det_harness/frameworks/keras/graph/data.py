@@ -6,17 +6,16 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from det_harness.frameworks.keras.data import restore_view, save_view, view_of_sequence
+from det_harness.frameworks.keras.data import IndexedFeed, view_of_sequence
 from det_harness.frameworks.keras.epoch_lengths import EpochLengths
 from det_harness.frameworks.keras.feed import Feed
 from det_harness.frameworks.keras.sequences import ArrayBatches, View
-from det_harness.frameworks.keras.validation import restore_source, save_source, validation_batch_size
+from det_harness.frameworks.keras.validation import ValidationFeed, validation_batch_size
 from det_native.errors import InvalidDataError, UnsupportedFeatureError
 from det_native.keras.data import Data, Kind, is_of_pandas
 from det_native.keras.native import FitCall
@@ -30,52 +29,57 @@ logger = logging.getLogger("det_native")
 Batch = tuple[Any, Any, Any]
 
 
-class GraphFeed(Feed):
-    """The training data of one run, as batches by their number.
-
-    A Dataset and a generator are read again from their start to where a run continues.
+def make_feed(call: FitCall, environment: TrialEnvironment, lengths: EpochLengths) -> Feed:
+    """Make the feed for the training data of a call: batches by their number, for ``GraphLoop``.
 
     Parameters
     ----------
     environment : TrialEnvironment
         Its trial seed orders the data, its batch size cuts them.
     """
+    data, seed, shuffle = call.training, environment.trial_seed, call.arguments["shuffle"]
+    _refuse_sparse(data)
+    if data.kind.indexed:
+        shuffle = shuffle.lower() if isinstance(shuffle, str) else shuffle
+        size = call.per_slot_batch_size(environment)
+        return _ViewFeed(call, View(ArrayBatches(rows_of(data), int(data.records or 0), size, shuffle, seed), lengths))
+    if data.kind is Kind.SEQUENCE:
+        return _ViewFeed(call, view_of_sequence(call.arguments, call.source, lengths, shuffle=bool(shuffle), seed=seed))
+    return _StreamFeed(data)
 
-    def __init__(self, call: FitCall, environment: TrialEnvironment, steps: int) -> None:
-        self._call = call
-        lengths = EpochLengths(steps)
-        data, seed, shuffle = call.training, environment.trial_seed, call.arguments["shuffle"]
-        _refuse_sparse(data)
-        self._view: View | None = None
-        if data.kind.indexed:
-            shuffle = shuffle.lower() if isinstance(shuffle, str) else shuffle
-            size = call.per_slot_batch_size(environment)
-            self._view = View(ArrayBatches(rows_of(data), int(data.records or 0), size, shuffle, seed), lengths)
-        elif data.kind is Kind.SEQUENCE:
-            self._view = view_of_sequence(call.arguments, call.source, lengths, shuffle=bool(shuffle), seed=seed)
 
-    @property
-    def error(self) -> BaseException | None:
-        """What the user's code that makes batches raised."""
-        return None if self._view is None else self._view.error
+class _ViewFeed(IndexedFeed):
+    """Rows of arrays, or a Sequence."""
+
+    def arguments(self, batches: int) -> dict[str, Any]:
+        return {"x": self._batches(batches)}
 
     def first(self) -> Batch:
-        """Return a batch to build the model with, without taking it."""
-        if self._view is not None:
-            return batch_of(self._view.first)
-        if self._call.training.kind is Kind.GENERATOR:
-            return batch_of(self._call.training.x.peek())
-        return batch_of(next(elements_of(self._call.training.x.take(1))))
+        return batch_of(self._view.first)
 
-    def batches(self, done: int) -> Iterator[Batch]:
-        """Yield the batches after the first `done` of all; only a generator ends."""
-        data = self._call.training
-        if self._view is not None:
-            self._view.start(done)
-            while True:
-                # Where an epoch ends, the view is told before the next batch is asked for.
-                with _reading(self._call.arguments, self._view) as batches:
-                    yield from map(batch_of, batches)
+    def _batches(self, done: int) -> Iterator[Batch]:
+        self._view.start(done)
+        while True:
+            # Where an epoch ends, the view is told before the next batch is asked for.
+            with _reading(self._call.arguments, self._view) as batches:
+                yield from map(batch_of, batches)
+
+
+class _StreamFeed(Feed):
+    """A Dataset or a generator, which is read again from its start to where a run continues; only a generator ends."""
+
+    def __init__(self, data: Data) -> None:
+        self._data = data
+
+    def arguments(self, batches: int) -> dict[str, Any]:
+        return {"x": self._batches(batches)}
+
+    def first(self) -> Batch:
+        data = self._data
+        return batch_of(data.x.peek() if data.kind is Kind.GENERATOR else next(elements_of(data.x.take(1))))
+
+    def _batches(self, done: int) -> Iterator[Batch]:
+        data = self._data
         if done:
             logger.info("Reading the first %d batches of %s again, to continue after them.", done, data.kind)
         if data.kind is Kind.GENERATOR:
@@ -84,97 +88,34 @@ class GraphFeed(Feed):
         else:
             yield from map(batch_of, elements_of(data.x.repeat().skip(done)))
 
-    def epoch_ended(self, epochs_done: int) -> None:
-        """Prepare for the next epoch."""
-        if self._view is not None:
-            self._view.begin_epoch(epochs_done)
 
-    def restore(self, folder: Path) -> None:
-        """Take what a checkpoint has of a Sequence; of all else the number of batches is enough."""
-        if self._view is not None:
-            restore_view(self._view, folder)
+class GraphValidationFeed(ValidationFeed):
+    """See ``ValidationFeed``; the loop reads its batches."""
 
-    def save(self, folder: Path, batches: int) -> None:
-        """Write what a Sequence needs to go on."""
-        if self._view is not None:
-            save_view(self._view, folder, batches)
-
-    def close(self) -> None:
-        """End what reads ahead."""
-        if self._view is not None:
-            self._view.close()
-
-
-class GraphValidationFeed:
-    """The validation data of one run.
-
-    Parameters
-    ----------
-    most : int, optional
-        Batches of one validation at most.
-
-    Attributes
-    ----------
-    x
-        What the batches are read from; None without validation data.
-    """
-
-    def __init__(self, call: FitCall, environment: TrialEnvironment, most: int | None) -> None:
-        self._call = call
-        data, steps = call.validation, call.arguments["validation_steps"]
-        self._steps = most if steps is None else min(steps, most or steps)
-        self.x: Any = None
-        self._source: DataSource | None = None
-        if data is None:
-            return
+    def _batches(self, data: Data, batch_size: int, steps: int | None) -> Any:
         _refuse_sparse(data)
-        self.x = data.x
+        call = self._call
         if data.kind.indexed:
             records = int(data.records or 0)
-            size = validation_batch_size(call, records, call.per_slot_batch_size(environment))
-            rows = ArrayBatches(rows_of(data), records, size, False, 0)
-            self.x = View(rows, EpochLengths(len(rows)))
-        elif data.kind is Kind.SEQUENCE:
+            rows = ArrayBatches(rows_of(data), records, validation_batch_size(call, records, batch_size), False, 0)
+            return View(rows, EpochLengths(len(rows)))
+        if data.kind is Kind.SEQUENCE:
             self._source = DataSource(data.x, kept_elsewhere=[*call.trained_parts, *call.callbacks()])
             self._source.look()
-            self.x = view_of_sequence(call.validation_queue, self._source, EpochLengths(len(data.x)))
-        elif data.kind is Kind.GENERATOR and steps is None:
+            return view_of_sequence(call.validation_queue, self._source, EpochLengths(len(data.x)))
+        if data.kind is Kind.GENERATOR and steps is None:
             raise InvalidDataError("The validation generator does not tell where it ends: pass validation_steps.")
-
-    @property
-    def counts(self) -> bool:
-        """Whether what this rank validates on is its own: graph mode has one slot."""
-        return True
-
-    @property
-    def error(self) -> BaseException | None:
-        """What reading a batch raised."""
-        return self.x.error if isinstance(self.x, View) else None
+        return data.x
 
     def batches(self) -> Iterator[Batch]:
         """Yield the batches of one validation."""
         if isinstance(self.x, View):
             with _reading(self._call.validation_queue, self.x) as batches:
-                yield from map(batch_of, islice(batches, self._steps))
+                yield from map(batch_of, islice(batches, self.steps))
         elif isinstance(self.x, tf.data.Dataset):
-            yield from map(batch_of, elements_of(self.x if self._steps is None else self.x.take(self._steps)))
+            yield from map(batch_of, elements_of(self.x if self.steps is None else self.x.take(self.steps)))
         else:
-            yield from map(batch_of, islice(self.x, self._steps))
-
-    def save(self, folder: Path) -> None:
-        """Write into a checkpoint what a Sequence keeps."""
-        if self._source is not None:
-            save_source(self._source, folder)
-
-    def restore(self, folder: Path) -> None:
-        """Bring what a Sequence keeps to where it was when the folder was written."""
-        if self._source is not None:
-            restore_source(self._source, folder)
-
-    def close(self) -> None:
-        """End what reads ahead."""
-        if isinstance(self.x, View):
-            self.x.close()
+            yield from map(batch_of, islice(self.x, self.steps))
 
 
 def batch_of(batch: Any) -> Batch:

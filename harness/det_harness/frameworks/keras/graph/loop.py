@@ -7,8 +7,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from det_harness.frameworks.keras.batch_values import BatchValues
-from det_harness.frameworks.keras.data import only_the_last_is_smaller
 from det_harness.frameworks.keras.graph.data import Batch
 from det_harness.frameworks.keras.graph.running_loss import RunningLoss
 from det_harness.frameworks.keras.loop import Training, TrainingCallbacks
@@ -18,18 +16,13 @@ class GraphCallbacks(TrainingCallbacks):
     """The user's callbacks around a loop that is ours."""
 
     def __init__(self, controller: Training, restored: ExitStack, loss: RunningLoss) -> None:
-        self._loss = loss
+        self._mean_states = loss.states
         super().__init__(controller, restored)
 
     @property
     def cut(self) -> bool:
         """Whether training has stopped inside an epoch, which then does not end."""
         return self._cut
-
-    def _batch_values(self) -> BatchValues:
-        controller = self._controller
-        smaller_last = only_the_last_is_smaller(controller.call, controller.services.environment)
-        return BatchValues(controller.steps, self._loss.states, smaller_last=smaller_last)
 
     def _enter_model(self) -> None:
         """Nothing to put into the model: the loop is ours."""

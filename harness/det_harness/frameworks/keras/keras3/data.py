@@ -7,8 +7,8 @@ that begins at the right batch: the ``fit`` of Keras 3 begins only at epochs, an
 from __future__ import annotations
 
 import logging
-from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -40,81 +40,60 @@ def make_feed(call: FitCall, environment: TrialEnvironment, lengths: EpochLength
             return feed
         if kind is Kind.SPARSE:
             raise UnsupportedFeatureError(f"Keras's backend {BACKEND} reads no sparse or ragged tensors here.")
-        return _GeneratedFeed(feed, _OfDataset(call))
+        return _GeneratedFeed(feed, partial(_of_dataset, call))
     if kind is Kind.GENERATOR:
-        return _GeneratedFeed(feed, _OfStream(call, environment))
+        return _GeneratedFeed(feed, partial(_of_stream, call, Share.of(environment)))
     if kind is Kind.ARRAYS:
         return feed
-    view = feed.arguments(0)["x"]
-    return _GeneratedFeed(feed, _OfView(call, view, lengths))
+    return _GeneratedFeed(feed, partial(_of_view, call, feed.arguments(0)["x"], lengths))
 
 
-class _Source(ABC):
-    """Batches from a point on, without end."""
-
-    @abstractmethod
-    def batches(self, done: int) -> Iterator[Any]:
-        """Yield the batches after the first `done`; Keras weighs no classes of a generator, so it is done here."""
-
-
-class _OfView(_Source):
-    """A Sequence, or array-likes, epoch after epoch."""
-
-    def __init__(self, call: FitCall, view: View, lengths: EpochLengths) -> None:
-        self._weights = call.arguments["class_weight"]
-        self._view = view
-        self._lengths = lengths
-
-    def batches(self, done: int) -> Iterator[Any]:
-        self._view.start(done)
-        epoch, _ = self._lengths.place(done)
-        while True:
-            for number in range(self._view.remaining):
-                yield weighted(self._view.read(number), self._weights)
-            epoch += 1
-            # Keras reads ahead, so the Sequence hears of an epoch's end when its last batch has been read.
-            self._view.begin_epoch(epoch)
+def _of_view(call: FitCall, view: View, lengths: EpochLengths, done: int) -> Iterator[Any]:
+    """Yield a Sequence's batches, or those of array-likes, epoch after epoch."""
+    weights = call.arguments["class_weight"]
+    view.start(done)
+    epoch, _ = lengths.place(done)
+    while True:
+        for number in range(view.remaining):
+            yield weighted(view.read(number), weights)
+        epoch += 1
+        # Keras reads ahead, so the Sequence hears of an epoch's end when its last batch has been read.
+        view.begin_epoch(epoch)
 
 
-class _OfStream(_Source):
-    """A generator: what was trained on before a restart is pulled again and dropped; each rank keeps its batches."""
-
-    def __init__(self, call: FitCall, environment: TrialEnvironment) -> None:
-        self._weights = call.arguments["class_weight"]
-        self._stream = call.training.x
-        self._share = Share.of(environment)
-
-    def batches(self, done: int) -> Iterator[Any]:
-        share = self._share
-        self._stream.skip(done * share.size)
-        for together in zip(*[iter(self._stream)] * share.size, strict=False):
-            yield weighted(together[share.rank], self._weights)
+def _of_stream(call: FitCall, share: Share, done: int) -> Iterator[Any]:
+    """Yield a generator's batches: what was trained on before a restart is pulled again; each rank keeps its own."""
+    stream, weights = call.training.x, call.arguments["class_weight"]
+    stream.skip(done * share.size)
+    for together in zip(*[iter(stream)] * share.size, strict=False):
+        yield weighted(together[share.rank], weights)
 
 
-class _OfDataset(_Source):
-    """A Dataset for another backend than TensorFlow: its batches are read again from the first."""
-
-    def __init__(self, call: FitCall) -> None:
-        self._weights = call.arguments["class_weight"]
-        self._dataset = call.training.x
-
-    def batches(self, done: int) -> Iterator[Any]:
-        if done:
-            logger.info("Reading the first %d batches of the training Dataset again, to continue after them.", done)
-        number = 0
-        while True:
-            for batch in self._dataset:
-                number += 1
-                if number > done:
-                    yield weighted(tf.nest.map_structure(lambda tensor: tensor.numpy(), batch), self._weights)
+def _of_dataset(call: FitCall, done: int) -> Iterator[Any]:
+    """Yield a Dataset's batches for another backend than TensorFlow: they are read again from the first."""
+    if done:
+        logger.info("Reading the first %d batches of the training Dataset again, to continue after them.", done)
+    number = 0
+    while True:
+        for batch in call.training.x:
+            number += 1
+            if number > done:
+                found = tf.nest.map_structure(lambda tensor: tensor.numpy(), batch)
+                yield weighted(found, call.arguments["class_weight"])
 
 
 class _GeneratedFeed(Feed):
-    """Gives Keras the generator of a source."""
+    """Gives Keras a generator without end.
 
-    def __init__(self, feed: Feed, source: _Source) -> None:
+    Parameters
+    ----------
+    batches : callable
+        Yields the batches after so many; Keras weighs no classes of a generator, so it is done there.
+    """
+
+    def __init__(self, feed: Feed, batches: Callable[[int], Iterator[Any]]) -> None:
         self._feed = feed
-        self._source = source
+        self._batches = batches
         self._raised: BaseException | None = None
 
     @property
@@ -128,7 +107,7 @@ class _GeneratedFeed(Feed):
 
     def _watched(self, batches: int) -> Iterator[Any]:
         try:
-            yield from self._source.batches(batches)
+            yield from self._batches(batches)
         except GeneratorExit:
             raise
         except BaseException as error:

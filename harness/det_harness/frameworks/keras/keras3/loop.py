@@ -11,12 +11,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from det_harness.frameworks.keras.batch_values import BatchValues, states_of
-from det_harness.frameworks.keras.data import only_the_last_is_smaller
 from det_harness.frameworks.keras.keras3.data import is_read_past_keras
 from det_harness.frameworks.keras.keras3.torch_stream import StreamOfTorch
 from det_harness.frameworks.keras.loop import Training, TrainingCallbacks
-from det_native.keras.generations import internals
 from det_native.keras.native import FitCall
 
 
@@ -65,11 +62,6 @@ class Keras3Callbacks(TrainingCallbacks):
 
     def _leave_validation_out(self) -> None:
         self._without_validation = True
-
-    def _batch_values(self) -> BatchValues:
-        controller = self._controller
-        smaller_last = only_the_last_is_smaller(controller.call, controller.services.environment)
-        return BatchValues(controller.steps, _states, smaller_last=smaller_last)
 
     def _enter_model(self) -> None:
         """Put our iterator in the place of Keras's, where it has to be saved."""
@@ -135,8 +127,3 @@ def _is_own(callback: Any, hook: str) -> bool:
     """Return whether a callback has a hook of its own, in its class or, as a ``LambdaCallback``, in itself."""
     found = getattr(callback, hook)
     return getattr(found, "__func__", found) is not getattr(tf.keras.callbacks.Callback, hook)
-
-
-def _states(model: Any) -> Any:
-    internals.settle(model)
-    return states_of(internals.metrics_of(model))

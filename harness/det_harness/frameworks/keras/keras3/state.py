@@ -17,7 +17,6 @@ import numpy as np
 import tensorflow as tf
 
 from det_harness.frameworks.keras import fitting, model_state
-from det_harness.frameworks.keras.epoch_lengths import EpochLengths
 from det_harness.trial import after_training, rng, state_files
 from det_native.keras.generations import internals
 from det_native.keras.native import FitCall
@@ -121,13 +120,8 @@ def begin_with(folder: Path, model: Any, first_batch: Callable[[], Any], *, opti
 def bring_back(call: FitCall, directory: Path) -> None:
     """Put the weights and the optimizer's state of a checkpoint into the model of a call of ``fit``."""
     model_state.progress_of(directory)
-    from det_harness.frameworks.keras.keras3.data import make_feed
-
-    def first() -> Any:
-        return make_feed(call, call.context.env, EpochLengths(1)).first()
-
-    model_state.build(call, first)
-    _complete(call.model, first, metrics=False)
+    model_state.build(call, lambda: model_state.first_batch_of(call))
+    _complete(call.model, lambda: model_state.first_batch_of(call), metrics=False)
     read_model(after_training.weights_in(directory), call.model)
 
 
@@ -141,10 +135,8 @@ def load_built(model: Any, directory: Path, seed: int) -> None:
 def load_into(call: FitCall, directory: Path) -> None:
     """Put what a training has made of the model of a call of ``fit`` into that model; see ``load_into_model``."""
     model_state.progress_of(directory)
-    from det_harness.frameworks.keras.keras3.data import make_feed
-
     with rng.preserved():
-        model_state.build(call, lambda: make_feed(call, call.context.env, EpochLengths(1)).first())
+        model_state.build(call, lambda: model_state.first_batch_of(call))
     load_into_model(call.model, directory, call.context.env.trial_seed)
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from time import monotonic
 from types import FrameType
 
@@ -20,7 +19,6 @@ from det_harness.frameworks.torch.epochs.training import EpochsTraining
 from det_harness.trial.metrics import is_best
 from det_harness.trial.schedule import Finish
 from det_harness.trial.services import Services
-from det_native.callsite import asking_frame
 from det_native.pytorch.epochs_call import EpochsCall
 from det_native.pytorch.samplers import seed_for
 from det_native.pytorch.wrapped_loader import WrappedLoader
@@ -37,51 +35,41 @@ class EpochsController(LoopController):
     On several slots they meet once an epoch, at its end. If one has left the loop, all end there.
     """
 
+    _training: EpochsTraining
+
     def __init__(self, call: EpochsCall, services: Services) -> None:
-        super().__init__()
-        self._call = call
-        self._definition = definition = CapturedLoop(call, services)
-        self._training = training = EpochsTraining(definition, call)
+        self._definition = CapturedLoop(call, services)
+        super().__init__(call, training := EpochsTraining(self._definition, call))
         self._rows = training.rows
-        self.explained = training.explained
         self._pace = Pace(monotonic(), 1)
         self._best_saved: float | None = None
         self._compare = self._save = self._looked = False
         self._taken = 0
         self._versions: list[int] = []
 
-    def batches(self) -> Iterator[int]:
-        """Yield the numbers of the epochs that are left."""
+    def _begin_loop(self, frame: FrameType | None) -> None:
         training, context = self._training, self._call.context
-        with training.running():
-            context.begin_loop(self._rows.add)
-            context.loading.most = 1 if self._definition.quick else None
-            shares = Shares(context, training.services.communicator) if training.ranks.several else None
-            if shares is not None:
-                context.loading.pass_of, context.loading.dataset_of = shares.pass_of, shares.dataset_of
-            if context.role == "worker":  # here nothing goes on from a checkpoint
-                begin_loop(context, asking_frame())
-            if shares is not None:
-                self._warn_of_whole_data(shares, asking_frame())
-            with contextlib.closing(self):
-                with training.started(), self._reported_in_any_case():
-                    self._pace = Pace(monotonic(), training.schedule.periods.length // training.epoch_length)
-                    self._draw_apart()
-                    while self._advance():
-                        self._asker = asking_frame()
-                        try:
-                            yield self._call.first + training.done // training.epoch_length
-                        except GeneratorExit:
-                            if not self._leaves():
-                                raise
-                            if context.role == "worker":
-                                self._warn_of_code_after_loop(self._training.services)
-                        self._after_epoch()
-                outcome = training.driver.finish()
-        self.outcome = outcome
+        context.begin_loop(self._rows.add)
+        context.loading.most = 1 if self._definition.quick else None
+        shares = Shares(context, training.services.communicator) if training.ranks.several else None
+        if shares is not None:
+            context.loading.pass_of, context.loading.dataset_of = shares.pass_of, shares.dataset_of
+        if context.role == "worker":  # here nothing goes on from a checkpoint
+            begin_loop(context, frame)
+        if shares is not None:
+            self._warn_of_whole_data(shares, frame)
+
+    def _begin(self) -> None:
+        training = self._training
+        self._pace = Pace(monotonic(), training.schedule.periods.length // training.epoch_length)
+        self._draw_apart()
+
+    def _next(self) -> int:
+        number: int = self._call.first + self._training.done // self._training.epoch_length
+        return number
 
     def close(self) -> None:
-        """Let go of the user's code; its frame stays, which may hold the last reference to who asks for the epochs."""
+        """Let go of the user's code."""
         self._call.context.end_loop()
         self._call.context.loading.most = None
         self._call.context.loading.pass_of = WrappedLoader.batches
@@ -109,16 +97,9 @@ class EpochsController(LoopController):
         if rank and not self._training.done:
             torch.manual_seed(seed_for(seed, rank))
 
-    @contextlib.contextmanager
-    def _reported_in_any_case(self) -> Iterator[None]:
-        """Report what was done before an exception in the block."""
-        try:
-            yield
-        except BaseException:
-            with contextlib.suppress(RuntimeError):
-                self._rows.end_epoch()
-                self._rows.report_alone()
-            raise
+    def _report_alone(self) -> None:
+        self._rows.end_epoch()
+        self._rows.report_alone()
 
     def _advance(self) -> bool:
         """Do what is due until the next epoch begins; returns False at the end."""
@@ -164,7 +145,7 @@ class EpochsController(LoopController):
             self._best_saved = value
         return best
 
-    def _after_epoch(self) -> None:
+    def _after_body(self) -> None:
         """Do what belongs to the end of an epoch, which the loop's body is done with, or has left."""
         training, rows = self._training, self._rows
         used = not self._left or self._is_used()

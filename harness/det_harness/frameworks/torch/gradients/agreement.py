@@ -90,7 +90,7 @@ class Agreement:
         squares = [count * count for count in counts]
         own = [*(float(flag) for flag in flags or [False] * self._flags), *kinds, *counts, *squares, value]
         sums = torch.tensor(own, dtype=torch.float64)
-        work = self._line.add_up(sums, 0)
+        work = self._line(sums, 0)
 
         def met() -> tuple[list[bool], float]:
             finish(work)

@@ -26,6 +26,7 @@ import logging
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -35,6 +36,7 @@ from det_harness.frameworks.torch.gradients.agreement import Agreement, Doing
 from det_harness.frameworks.torch.gradients.members import Hook, MemberGradients
 from det_harness.frameworks.torch.gradients.wire import Wire
 from det_native.pytorch.gradients import Gradients
+from det_native.pytorch.stepping import parameters_of
 
 logger = logging.getLogger("det_harness")
 
@@ -100,7 +102,7 @@ class GroupGradients(Gradients):
         try:
             self._add(lambda: others.values(), 1)
             for optimizer in optimizers:
-                self._add(_parameters(optimizer), self._passes.get(id(optimizer), 1))
+                self._add(partial(parameters_of, optimizer), self._passes.get(id(optimizer), 1))
                 hooks.append(optimizer.register_step_pre_hook(self._before_step))
             self._agreement = agreement = Agreement(self._size, self._wire.open(), len(self._members))
             yield
@@ -242,7 +244,3 @@ class GroupGradients(Gradients):
         assert self._agreement is not None
         mean = self._agreement.meet(Doing.CLOSURE, value=float(loss))[1]
         return torch.full_like(loss.detach(), mean) if is_tensor else mean
-
-
-def _parameters(optimizer: torch.optim.Optimizer) -> Callable[[], list[torch.nn.Parameter]]:
-    return lambda: [parameter for group in optimizer.param_groups for parameter in group["params"]]

@@ -157,7 +157,7 @@ class MemberGradients:
 
     def _begin(self, bucket: Bucket) -> None:
         bucket.fill(self._size)
-        bucket.work = self._line.add_up(bucket.flat, bucket.number)
+        bucket.work = self._line(bucket.flat, bucket.number)
 
     def _drop(self) -> None:
         """Forget the buckets, once what has begun has ended on all ranks."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import torch
@@ -26,24 +27,11 @@ class Sum(Protocol):
         """
 
 
-class Line(Protocol):
-    """One optimizer's way to the other ranks: what it sends meets nothing of another's, in whatever order they send."""
-
-    def add_up(self, flat: torch.Tensor, number: int) -> Sum:
-        """Begin to replace a tensor by its sum over the ranks.
-
-        Parameters
-        ----------
-        flat : torch.Tensor
-            Contiguous, as long and of the same type on every rank.
-        number : int
-            Which of the line's tensors this is, the same on every rank; one that is on its way is not sent again.
-
-        Raises
-        ------
-        RankLostError
-            If another rank is gone.
-        """
+#: One optimizer's way to the other ranks: what it sends meets nothing of another's, in whatever order they send. Called
+#: with a contiguous tensor, as long and of the same type on every rank, and which of the line's tensors it is, the same
+#: on every rank, it begins to replace the tensor by its sum over the ranks; one that is on its way is not sent again.
+#: Raises RankLostError if another rank is gone.
+Line = Callable[[torch.Tensor, int], Sum]
 
 
 class Wire(Protocol):
@@ -64,23 +52,19 @@ class GroupWire(Wire):
 
     def open(self) -> Line:
         """Return a new line; a collective call."""
-        return _GroupLine(distributed.new_group(), self._communicator)
+        group = distributed.new_group()
+
+        def add_up(flat: torch.Tensor, number: int) -> Sum:
+            work: Sum = begin(lambda: distributed.all_reduce(flat, group=group, async_op=True))
+            # On a GPU too: whoever waits for gradients reads some of what came with them, for which all must be there.
+            watched: Sum = self._communicator.monitored(work, on_gpu=flat.is_cuda)
+            return watched
+
+        return add_up
 
     def type_of(self, kind: torch.dtype) -> torch.dtype:
         """Return the type itself."""
         return kind
-
-
-class _GroupLine(Line):
-    def __init__(self, group: Any, communicator: Communicator) -> None:
-        self._group = group
-        self._communicator = communicator
-
-    def add_up(self, flat: torch.Tensor, number: int) -> Sum:
-        work: Sum = begin(lambda: distributed.all_reduce(flat, group=self._group, async_op=True))
-        # On a GPU too: whoever waits for gradients reads some of what came with them, for which all must be there.
-        watched: Sum = self._communicator.monitored(work, on_gpu=flat.is_cuda)
-        return watched
 
 
 class HorovodWire(Wire):
@@ -91,25 +75,21 @@ class HorovodWire(Wire):
 
     def open(self) -> Line:
         """Return a new line."""
+        import horovod.torch
+
         self._lines += 1
-        return _HorovodLine(f"det_native.{self._lines}")
+        line = f"det_native.{self._lines}"
+
+        def add_up(flat: torch.Tensor, number: int) -> Sum:
+            name = f"{line}.{number}"
+            handle = begin(lambda: horovod.torch.allreduce_async_(flat, op=horovod.torch.Sum, name=name))
+            return _HorovodSum(horovod.torch, handle)
+
+        return add_up
 
     def type_of(self, kind: torch.dtype) -> torch.dtype:
         """Return the type itself if Horovod adds such numbers up, else float32."""
         return kind if kind in _OF_HOROVOD else torch.float32
-
-
-class _HorovodLine(Line):
-    def __init__(self, name: str) -> None:
-        import horovod.torch
-
-        self._horovod: Any = horovod.torch
-        self._name = name
-
-    def add_up(self, flat: torch.Tensor, number: int) -> Sum:
-        horovod, name = self._horovod, f"{self._name}.{number}"
-        handle = begin(lambda: horovod.allreduce_async_(flat, op=horovod.Sum, name=name))
-        return _HorovodSum(horovod, handle)
 
 
 class _HorovodSum(Sum):
