@@ -213,6 +213,10 @@ class RemoteSetupError(MasterError):
     """The environment on a machine that is reached by SSH could not be made; the message is the step that failed."""
 
 
+class NotRecordedError(MasterUnreachableError):
+    """No master has a run of this process (yet); the message says why."""
+
+
 class NoMasterError(MasterUnreachableError):
     """The machine answers, and no master runs on it."""
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
 _frozen = False
 
@@ -57,6 +58,22 @@ def load(module: str) -> ModuleType:
         return import_module(module)
     with collector_waits():
         return import_module(module)
+
+
+class Later:
+    """A module that is imported when something of it is asked for.
+
+    Parameters
+    ----------
+    module : str
+        Its full name.
+    """
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self._module), name)
 
 
 def load_optimizers() -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from det_native.schema.rest import EpochRow
+from det_native.schema.reports import EpochRow
 
 _NUMBER = re.compile(r"_\d+$")
 _WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}

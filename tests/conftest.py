@@ -46,8 +46,9 @@ _LIBRARY_THREADS = (
     "AnyIO",
     "IOPub",
 )
-# Files that a library keeps for the whole process: the source and byte code of functions that TensorFlow has converted.
-_LIBRARY_FILES = ("__autograph_generated_file", "__pycache__")
+# Files that stay with the process: the source and byte code of functions that TensorFlow has converted, and a run that
+# nobody records as long as something holds its handle.
+_LIBRARY_FILES = ("__autograph_generated_file", "__pycache__", "det-run-")
 _MARKS_OF_FILE = re.compile(r"^pytestmark = (.*)", re.MULTILINE)
 _MARK = re.compile(r"\bpytest\.mark\.(\w+)")
 _LEFT_OUT = re.compile(r"\bnot (\w+)")

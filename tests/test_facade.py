@@ -133,9 +133,43 @@ def test_a_script_loads_what_it_needs_without_a_full_collection_and_nothing_else
         """
     ).split()
     assert (full, after_optimizers) == ("0", "0")
-    assert {"det_native.capture.script", "det_harness.frameworks.torch.host_copy"} <= set(loaded)
+    assert {"det_native.capture.call", "det_harness.frameworks.torch.training"} <= set(loaded)
     unneeded = {"det_native.capture.cells", "det_native.capture.program", "det_native.capture.watch", "psutil"}
     assert not unneeded & set(loaded)
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed here")
+def test_a_loop_in_a_kernel_loads_few_modules_before_its_first_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("TMPDIR", "DET_HOME", "IPYTHONDIR"):
+        monkeypatch.setenv(variable, str(tmp_path))
+    cells = (
+        "import det_native as det",
+        "context = det.experimental.pytorch.init(local=True, show='none')",
+        "import torch\n"
+        "model = context.wrap_model(torch.nn.Linear(2, 1))\n"
+        "optimizer = context.wrap_optimizer(torch.optim.SGD(model.parameters(), lr=0.1))\n"
+        "data = torch.utils.data.TensorDataset(torch.ones(8, 2), torch.ones(8, 1))\n"
+        "for batch in context.train(torch.utils.data.DataLoader(data, batch_size=4), epochs=1):\n"
+        "    loaded = [name for name in sys.modules if name.startswith(('det_native', 'det_harness'))]\n"
+        "    print('loaded', *loaded, flush=True)\n"
+        "    os._exit(0)",
+    )
+    code = f"""
+        import os, sys
+        from IPython.core.interactiveshell import InteractiveShell
+
+        shell = InteractiveShell.instance(user_ns={{"os": os, "sys": sys}})
+        for cell in {cells!r}:
+            shell.run_cell(cell, store_history=True)
+        """
+    loaded = run_python(code).rpartition("loaded ")[2].split()
+    # The program is kept before the training changes anything.
+    assert {"det_harness.frameworks.torch.loop", "det_native.capture.cells"} <= set(loaded)
+    unneeded = {"det_native.schema.rest", "det_native.client.connect", "det_harness.frameworks.torch.trial_state"}
+    assert not unneeded & set(loaded)
+    assert len(loaded) <= 300
 
 
 def test_init_of_no_framework_says_where_it_is() -> None:

@@ -28,10 +28,10 @@ from det_native.capture.files import (
 )
 from det_native.capture.folders import has_files
 from det_native.capture.hash_cache import FileHash, FileStat, HashCache, default_cache_path, remove_cache
-from det_native.capture.interpreter import current_interpreter
 from det_native.capture.model import Bundle, Capture, CapturedStreams, CapturedValue, SourceFile
 from det_native.capture.outside import Outside, settle_outside
 from det_native.capture.own_folder import own_places
+from det_native.capture.packages import current_interpreter
 from det_native.capture.secret_files import without_secret_files
 from det_native.capture.stored import Stored, leave_to_store, link_rows, sizes_of
 from det_native.errors import CaptureError, Problem

@@ -12,7 +12,7 @@ from det_native.capture.hash_cache import FileHash
 from det_native.capture.model import INCLUDED, BundleRow, Capture, SourceFile
 from det_native.capture.secrets import is_key_file
 from det_native.schema.manifests import FileEntry, Program, Sha256, ValueEntry
-from det_native.schema.rest import CaptureRow
+from det_native.schema.reports import CaptureRow
 
 _LOOSE_FILES = 12
 _KEYS = 8

@@ -8,10 +8,8 @@ from pathlib import Path
 
 from det_native.capture.calls import note_call
 from det_native.capture.log import CallRecord, ExecutionLog, current_log
-from det_native.capture.model import Capture
+from det_native.capture.model import HEADLINE, Capture, Request
 from det_native.capture.nesting import refusing_deep_code
-from det_native.capture.request import HEADLINE, Request
-from det_native.capture.script import capture_script
 from det_native.capture.transform import transform
 from det_native.errors import CaptureError, Problem
 from det_native.schema.manifests import CallKind, Framework
@@ -73,6 +71,8 @@ def capture_call(
     )
     log = current_log()
     if command or log is None or log.running is None:
+        from det_native.capture.script import capture_script
+
         return with_includes(capture_script(request, record, command or None), request, include)
     if record is None:
         raise CaptureError(

@@ -16,8 +16,6 @@ from typing import Any
 from det_native.capture.never_sent import BUILT_AGAIN, never_sent
 from det_native.capture.secrets import looks_secret, text_of_bytes
 from det_native.capture.value_formats import size_of, tells_content, texts_in, type_name
-from det_native.heap.packing import Output
-from det_native.heap.values import code_at, stand_in, write_values
 from det_native.schema.sizes import shown_size
 
 NO_LIMIT = 1 << 62
@@ -81,6 +79,9 @@ def pack(
     CannotSendError
         Something in a value does not travel.
     """
+    from det_native.heap.packing import Output
+    from det_native.heap.values import write_values
+
     values = {name: namespace[name] for name in sorted(names)}
     value = values[min(names)]
 
@@ -135,6 +136,8 @@ class _Packing:
             return self._reference(part)
         except CannotSendError as error:
             if self.leaves_out:
+                from det_native.heap.values import stand_in
+
                 return stand_in(str(error))
             raise
 
@@ -170,6 +173,8 @@ class _Packing:
             again = "has made anew since" if there is not None else "defines, and no name of the notebook has"
             raise CannotSendError(f"is made of `{part.__qualname__}`, which a cell {again}", kind="notebook")
         self.code.add(name.partition(".")[0])
+        from det_native.heap.values import code_at
+
         return code_at(name)
 
 

@@ -19,6 +19,7 @@ from det_native.capture.cell_costs import (
     secret_lines,
     why_it_stays,
 )
+from det_native.capture.execution import executions_of, facts_of
 from det_native.capture.explain import (
     drawn_rows,
     execution_rows,
@@ -34,16 +35,13 @@ from det_native.capture.explain import (
 from det_native.capture.explain_again import few, reason_of, risk_warnings, why_forced
 from det_native.capture.explain_secrets import secret_problems, secret_rows
 from det_native.capture.failure import until
-from det_native.capture.live import executions_of, facts_of
 from det_native.capture.log import CallRecord, ExecutionLog
-from det_native.capture.model import Capture, CapturedStreams
+from det_native.capture.model import HEADLINE, Capture, CapturedStreams, Request
 from det_native.capture.program.choose import choose
 from det_native.capture.program.records import Plan, Read, Run, Step
 from det_native.capture.program.runs import NOTHING, runs_of
 from det_native.capture.program_files import add_files
-from det_native.capture.request import HEADLINE, Request
-from det_native.capture.seen_files import SeenFiles, read_later
-from det_native.capture.settled_paths import settled_paths
+from det_native.capture.seen_files import SeenFiles, read_later, settled_paths
 from det_native.capture.side_effects.process import is_library_class
 from det_native.capture.sites import site_in_cells
 from det_native.capture.stale import changed_files, stale_modules

@@ -25,7 +25,7 @@ from det_native.capture.modules import is_installed
 from det_native.capture.secrets import is_environment_file, is_key_file
 from det_native.capture.seen_files import SeenFiles
 from det_native.schema.home import Home
-from det_native.schema.rest import CaptureRow
+from det_native.schema.reports import CaptureRow
 from det_native.schema.sizes import shown_size
 
 #: Files and bytes that a pattern may stand for, by whether it says more of them than an ending.

@@ -12,7 +12,7 @@ from det_native.capture.program.choose import GONE, ROOM, TOO_MUCH, TOOK_LONG
 from det_native.capture.program.records import Kind, Read, Refusal, Run
 from det_native.capture.value_formats import size_of, type_name
 from det_native.errors import Problem
-from det_native.schema.rest import CaptureRow
+from det_native.schema.reports import CaptureRow
 from det_native.schema.time_left import duration
 
 #: Bytes above which a row says that a value is made again.

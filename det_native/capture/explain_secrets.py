@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 from det_native.capture.secrets import environment_reads, find_secrets
 from det_native.errors import Problem
-from det_native.schema.rest import CaptureRow
+from det_native.schema.reports import CaptureRow
 
 
 def secret_problems(source: str, where: str, consent: Collection[str], form_only: bool = False) -> Iterator[Problem]:

@@ -22,7 +22,7 @@ from det_native.capture.model import Maker, SourceFile
 from det_native.capture.secrets import is_environment_file, is_key_file
 from det_native.errors import ArgumentError, BundleTooLargeError, Problem
 from det_native.schema.home import FILE_HASHES, HOME_MARKERS, Home
-from det_native.schema.rest import CaptureRow
+from det_native.schema.reports import CaptureRow
 from det_native.schema.sizes import shown_size
 
 BUNDLE_LIMIT = 100_663_296

@@ -13,8 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from det_native.capture import submitted
-from det_native.capture.first_imports import first_imports
-from det_native.capture.import_draws import ImportDraws
+from det_native.capture.first_imports import ImportDraws, first_imports
 from det_native.capture.shell_state import (
     cell_that_runs,
     compiled_files,
@@ -26,7 +25,6 @@ from det_native.capture.shell_state import (
 from det_native.capture.tracebacks import told_line, top_line
 from det_native.errors import is_own
 from det_native.frameworks import known_frameworks
-from det_native.heap.unknown_argument import argument_advice
 from det_native.own_time import spent
 from det_native.process.streams import beginnings, current_streams, stream_of
 
@@ -363,6 +361,8 @@ class ExecutionLog:
                 self.running.seen.paths.end()
 
     def _after(self, result: Any) -> None:
+        from det_native.heap.unknown_argument import argument_advice
+
         execution = self._running.pop() if self._running else None
         if execution is None:
             return

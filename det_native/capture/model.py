@@ -1,4 +1,4 @@
-"""What capture finds, before it becomes a bundle."""
+"""What a training call asks of capture, and what capture finds, before it becomes a bundle."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from pathlib import Path
 
 from pydantic import PrivateAttr
 
+from det_native.capture.log import CallRecord
+from det_native.capture.nesting import HEADLINE as HEADLINE
 from det_native.capture.submitted import CapturedAnswers, CapturedTraining
-from det_native.schema.manifests import BundleManifest, Program, ReadEntry, SettledEntry, Sha256
+from det_native.schema.manifests import BundleManifest, CallKind, Framework, Program, ReadEntry, SettledEntry, Sha256
 from det_native.schema.proof import CallProof
-from det_native.schema.rest import CaptureRow
+from det_native.schema.reports import CaptureRow
 from det_native.schema.worker_environment import PackageUse
 
 #: Why a file is sent that the user named.
@@ -201,3 +203,17 @@ class Bundle:
     warnings: list[str] = field(default_factory=list)
     states: dict[Sha256, tuple[int, int, int, int]] = field(default_factory=dict)
     places: dict[str, Path] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a call asks of capture; see ``capture_call``."""
+
+    framework: Framework
+    kind: CallKind
+    init_executions: tuple[int, ...] | None = None
+    needed: tuple[object, ...] = ()
+    values: tuple[str, ...] = ()
+    include: tuple[Path, ...] = ()
+    context_dir: Path | None = None
+    init: CallRecord | None = None

@@ -16,7 +16,7 @@ from det_native.capture.nesting import NOT_PYTHON, not_python
 from det_native.capture.syntax import tree_of
 from det_native.errors import Problem
 from det_native.heap.ownership import is_library_file
-from det_native.schema.rest import CaptureRow
+from det_native.schema.reports import CaptureRow
 
 _DATA_LIMIT = 1 << 20
 

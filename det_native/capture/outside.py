@@ -18,7 +18,7 @@ from det_native.capture.model import Capture, OutsidePath
 from det_native.capture.stored import Stored, in_store
 from det_native.schema.datasets import MOST_FILES
 from det_native.schema.manifests import FileEntry, PlaceEntry, ReadEntry
-from det_native.schema.rest import CaptureRow
+from det_native.schema.reports import CaptureRow
 from det_native.schema.sizes import shown_size
 
 #: In the working directory of a worker: the store's files by their absolute paths here.

@@ -10,11 +10,10 @@ from det_native.capture.collector import DataFiles
 from det_native.capture.data import collect_data
 from det_native.capture.explain_secrets import secret_problems
 from det_native.capture.failure import before
-from det_native.capture.model import Capture, CapturedPaths
+from det_native.capture.model import Capture, CapturedPaths, Request
 from det_native.capture.modules import ModuleFiles, collect_modules, imported_modules
 from det_native.capture.own_folder import own_paths
 from det_native.capture.packages import packages_of
-from det_native.capture.request import Request
 from det_native.capture.seen_files import SeenFiles
 from det_native.capture.value_paths import ValuePaths
 from det_native.errors import Problem

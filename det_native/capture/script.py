@@ -13,10 +13,9 @@ from det_native.capture.bindings import imports_in
 from det_native.capture.calls import occurrence, script_calls
 from det_native.capture.explain_secrets import secret_problems, secret_rows
 from det_native.capture.log import CallRecord
-from det_native.capture.model import Capture, SourceFile
+from det_native.capture.model import HEADLINE, Capture, Request, SourceFile
 from det_native.capture.nesting import NOT_PYTHON, not_python
 from det_native.capture.program_files import add_files
-from det_native.capture.request import HEADLINE, Request
 from det_native.capture.submitted import earlier_answers, earlier_trainings
 from det_native.errors import ArgumentError, CaptureError, Problem
 from det_native.schema.manifests import CallKind, CallSite, Program

@@ -14,7 +14,7 @@ from det_native.capture.model import INCLUDED, SourceFile
 from det_native.capture.secrets import name_is_secret
 from det_native.schema.hidden import HIDDEN, PATHS
 from det_native.schema.notify import REFERENCE
-from det_native.schema.rest import CaptureRow
+from det_native.schema.reports import CaptureRow
 from det_native.schema.yaml_text import parse_yaml
 
 _ENDS = (".yaml", ".yml", ".json")

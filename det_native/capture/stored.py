@@ -12,7 +12,7 @@ from det_native.capture.files import DirectoryScan
 from det_native.capture.hash_cache import FileHash, FileStat, HashCache
 from det_native.capture.model import SourceFile
 from det_native.schema.manifests import FileEntry, Sha256
-from det_native.schema.rest import CaptureRow
+from det_native.schema.reports import CaptureRow
 
 #: Says which contents of the store have one of these sizes.
 Stored = Callable[[Sequence[int]], Mapping[int, set[Sha256]]]

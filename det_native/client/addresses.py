@@ -10,7 +10,6 @@ from typing import Literal, Protocol
 from urllib.parse import urlsplit
 
 from det_native.errors import ArgumentError, DetError
-from det_native.schema.sockets import is_socket, path_of
 
 #: What is asked of a machine behind SSH: its master, the same and started if need be, or to end it (and its workers).
 #: Names the master of the home folder, whatever ``DET_MASTER`` names.
@@ -52,6 +51,8 @@ def normal_url(url: str) -> str:
     ArgumentError
         If it is no HTTP address, or plain HTTP to another machine.
     """
+    from det_native.schema.sockets import is_socket
+
     text = url.strip()
     if is_socket(text):
         return _socket(text)
@@ -79,6 +80,8 @@ def normal_url(url: str) -> str:
 
 
 def _socket(url: str) -> str:
+    from det_native.schema.sockets import path_of
+
     if not path_of(url).is_absolute():
         raise ArgumentError(f'The master\'s address "{url}" is not of the form "unix:/path/of/master.sock".')
     if sys.platform == "win32":
@@ -88,6 +91,8 @@ def _socket(url: str) -> str:
 
 def is_loopback(url: str) -> bool:
     """Return whether an address is on this machine."""
+    from det_native.schema.sockets import is_socket
+
     if is_socket(url):
         return True
     host = urlsplit(url).hostname or ""

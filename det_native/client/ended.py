@@ -55,7 +55,8 @@ def pass_on(experiment: Any, handle: Any) -> Any:
 def result_of(experiment: Any) -> Result | None:
     """Return what is to come of an experiment; None where this process has submitted nothing."""
     result: Result | None = getattr(experiment, "_result", None)
-    return result or _results.get((experiment.source.url, experiment.id))
+    url = experiment.source.url
+    return result or (_results.get((url, experiment.id)) if url else None)
 
 
 def to_come_for(models: Sequence[Any]) -> list[Any]:

@@ -6,24 +6,49 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from det_native.client import life
+from det_native.errors import NotRecordedError
 from det_native.schema import rest
 
 if TYPE_CHECKING:
     from det_native.client.source import Source
 
 
+NOT_RECORDED = "not recorded"
+
+
+class _NoNumber(int):
+    """What stands for the number of a run that no master has: its source knows which run is meant."""
+
+    def __str__(self) -> str:
+        return f"({NOT_RECORDED})"
+
+
 class ExperimentLife:
     """The part of ``Experiment`` that is about the experiment as a whole."""
 
     _source: Source
-    _number: int | Callable[[], int]
+    _number: int | Callable[..., int]
     _ended: rest.ExperimentDetail | None
 
     @property
-    def _id(self) -> int:
+    def id(self) -> int:
+        """Number of the experiment on its master.
+
+        Raises
+        ------
+        NotRecordedError
+            If no master has the run of this process.
+        """
         if callable(self._number):
             self._number = self._number()
         return self._number
+
+    @property
+    def _id(self) -> int:
+        try:
+            return self.id
+        except NotRecordedError:
+            return _NoNumber()
 
     @property
     def description(self) -> str:

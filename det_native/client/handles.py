@@ -14,7 +14,7 @@ from det_native.client import ended, life, loading_into, moving, pareto, renderi
 from det_native.client.arguments import Show, checked_limit, checked_show, metric_names
 from det_native.client.artifacts import Artifacts
 from det_native.client.checkpoint import Checkpoint
-from det_native.client.experiment_life import ExperimentLife
+from det_native.client.experiment_life import NOT_RECORDED, ExperimentLife
 from det_native.client.listing import Listing
 from det_native.client.logs import Logs
 from det_native.client.media import Media
@@ -41,13 +41,13 @@ class Experiment(ExperimentLife):
     source : Source
         Where the facts come from.
     experiment_id : int or callable
-        Number on the master; of a run in this process what returns it, once a master has the run.
+        Number on the master; of a run in this process what returns it, or with ``ask=False`` 0 if it is not known.
     """
 
     #: What changes is the experiment, not the notebook: capture tells this object by its identity.
     _det_known_by_identity = True
 
-    def __init__(self, source: Source, experiment_id: int | Callable[[], int]) -> None:
+    def __init__(self, source: Source, experiment_id: int | Callable[..., int]) -> None:
         self._source = source
         self._number = experiment_id
         self._ended: rest.ExperimentDetail | None = None
@@ -59,11 +59,6 @@ class Experiment(ExperimentLife):
     def source(self) -> Source:
         """Where the facts come from."""
         return self._source
-
-    @property
-    def id(self) -> int:
-        """Number of the experiment on its master."""
-        return self._id
 
     @property
     def state(self) -> ExperimentState:
@@ -685,7 +680,7 @@ class Experiment(ExperimentLife):
             return self._ended
         detail = self._source.experiment(self._id)
         self._metric = detail.metric
-        if detail.state.terminal:
+        if detail.state.terminal and detail.id:  # a master that has it later knows more
             self._ended = detail
         return detail
 
@@ -696,7 +691,8 @@ class Experiment(ExperimentLife):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __repr__(self) -> str:
-        return "Experiment(not recorded)" if callable(self._number) else f"Experiment({self._number!r})"
+        number = self._number(ask=False) if callable(self._number) else self._number
+        return f"Experiment({number or NOT_RECORDED})"
 
     def __str__(self) -> str:
         return rendering.line_of(self)

@@ -9,11 +9,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from det_native.client.arguments import Show
 from det_native.errors import ArgumentError, DetError
-from det_native.schema import rest
+
+if TYPE_CHECKING:
+    from det_native.schema import rest
 
 #: Asks whether the user has said that the training is to go on without being waited for.
 IsLeft = Callable[[], bool]

@@ -340,7 +340,7 @@ def _truly_ended(source: Source, experiment_id: int) -> bool:
 
 def _log_tail(source: Source, experiment_id: int) -> str:
     failed = [trial for trial in source.trials(experiment_id) if trial.state is TrialState.ERROR]
-    if not failed:
+    if not failed or not experiment_id:  # of a run that no master has there is no log
         return ""
     lines = Logs(source.logs(failed[0].id)).tail(LOG_TAIL)
     return f"\nLast lines of the log of trial {failed[0].shown_number}:\n{lines}" if lines else ""

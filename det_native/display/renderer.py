@@ -10,7 +10,7 @@ from det_native.client import ended
 from det_native.client.arguments import Show
 from det_native.client.rendering import IsLeft, LineInPlace, Outputs, ProgressView, Renderer
 from det_native.display.environment import in_notebook, running_shell
-from det_native.errors import MasterUnreachableError
+from det_native.errors import MasterUnreachableError, NotRecordedError
 
 if TYPE_CHECKING:
     from det_native.client.handles import Experiment, Trial
@@ -35,6 +35,8 @@ class DisplayRenderer(Renderer):
         try:
             return make_mimebundle(handle)
         except MasterUnreachableError as error:
+            if isinstance(error, NotRecordedError):
+                return {"text/plain": f"{handle}\n{error}"}
             return {"text/plain": f"{handle!r}: {error}"}
 
     def line(self, handle: Experiment | Trial) -> str:
@@ -43,7 +45,8 @@ class DisplayRenderer(Renderer):
         from det_native.display.text import experiment_line, experiment_state, trial_line
 
         if isinstance(handle, Experiment):
-            return experiment_line(handle.id, handle.detail())
+            detail = handle.detail()
+            return experiment_line(detail.id, detail)
         trial = handle.detail()
         return trial_line(trial, trial.experiment_id, handle.metric, state=experiment_state(handle, trial))
 
@@ -85,7 +88,8 @@ class DisplayRenderer(Renderer):
         if show == "view" and in_notebook():
             from det_native.display.live import show_once
 
-            show_once(handle)
+            if not show_once(handle):  # it has ended
+                running_shell().display_pub.publish(self.mimebundle(handle))
             return MessagesOnly()
         return self.progress(f"{'Experiment' if isinstance(handle, Experiment) else 'Trial'} {handle.id}")
 

@@ -10,7 +10,7 @@ from typing import Any
 from det_native.client.short_forms import shortened
 from det_native.display.environment import in_notebook
 from det_native.display.html import table_html
-from det_native.schema.rest import CaptureRow
+from det_native.schema.reports import CaptureRow
 from det_native.schema.sizes import shown_size
 
 TITLES = ("what", "how", "size", "cell", "status", "note")

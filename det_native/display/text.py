@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from det_native.client.experiment_life import NOT_RECORDED
 from det_native.client.handles import Experiment, Trial
 from det_native.client.pareto import compared
 from det_native.client.selection import best_trial
@@ -31,7 +32,7 @@ MAX_ROWS = 12
 
 def title_of(experiment_id: int, name: str) -> str:
     """Return number and name of an experiment; the number alone if the name says no more."""
-    title, shown = f"Experiment {experiment_id}", plain(name)
+    title, shown = f"Experiment {experiment_id or f'({NOT_RECORDED})'}", plain(name)
     return title if shown in ("", title) else f"{title}: {shown}"
 
 

@@ -38,7 +38,8 @@ def experiment(experiment_id: int, master_url: str | None = None) -> Experiment:
     MasterUnreachableError
         If no master answers; none is started.
     """
-    return Determined(master_url).get_experiment(experiment_id)
+    number = checked_number(experiment_id, "experiment_id")  # before a master is looked for
+    return Determined(master_url).get_experiment(number)
 
 
 #: The older name of :func:`experiment`.

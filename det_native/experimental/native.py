@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from det_native.capture.calls import note_call
@@ -13,7 +13,6 @@ from det_native.client.addresses import named_master
 from det_native.client.last import note_begun
 from det_native.errors import DetError, of_the_users
 from det_native.experimental.directory import working_directory
-from det_native.experimental.early_contents import EarlyContents
 from det_native.experimental.origin import Origin
 from det_native.experimental.settings import ConfigInput, Settings, as_written, check_before_fit, has_seed
 from det_native.own_time import own_time
@@ -26,18 +25,20 @@ from det_native.schema.sampling import first_hyperparameters, trial_seeds
 
 if TYPE_CHECKING:
     from det_native.client.handles import Experiment
+    from det_native.experimental.early_contents import EarlyContents
 
 
 @dataclass
 class Begun:
     """Where ``init()`` was called: the execution of the notebook, and the place in the program.
 
-    `early` is what the notebook's variables held then, `streams` the states of the streams of random numbers, encoded.
+    `early` is what the notebook's variables held then, None where the training is here; `streams` the states of the
+    streams of random numbers, encoded.
     """
 
     execution: int | None
     record: CallRecord | None
-    early: EarlyContents = field(default_factory=EarlyContents, compare=False, repr=False)
+    early: EarlyContents | None = None
     streams: bytes = b""
 
     @classmethod
@@ -45,8 +46,7 @@ class Begun:
         """Note the call of ``init()`` that is being made."""
         record = note_call("init")
         working_directory.leave()
-        log = current_log()
-        return cls(running_execution(), record, EarlyContents(log.shell.user_ns if log is not None else None, record))
+        return cls(running_execution(), record)
 
     def origin(self, record: CallRecord | None) -> Origin:
         """Return where a training call comes from."""
@@ -119,6 +119,11 @@ def enter(settings: Settings, environment: TrialEnvironment, begun: Begun) -> No
     """
     from det_harness.trial import rng
 
+    if not settings.place.local:  # a training here has what is here
+        from det_native.experimental.early_contents import EarlyContents
+
+        log = current_log()
+        begun.early = EarlyContents(log.shell.user_ns if log is not None else None, begun.record)
     if has_seed(settings):
         seed_streams(environment)
     else:

@@ -6,10 +6,8 @@ import hashlib
 import json
 import os
 import warnings
-import weakref
 import zlib
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from typing import Any
 from det_native.capture.log import current_log
 from det_native.capture.secrets import looks_secret
 from det_native.experimental.early_contents import EarlyContents
+from det_native.experimental.local.samples import was_trained
 from det_native.heap.compare import Table
 from det_native.heap.pickling import short
 from det_native.heap.roots import roots_of_call
@@ -31,9 +30,6 @@ VALUES_LIMIT = 8 << 20
 _MOST_TEXTS = 2_000
 _OF_MODEL = ("weights", "layers", "optimizer", "loss", "metrics")
 
-# Identities are compared: what a user's class says of equality is no matter.
-_trained: dict[int, weakref.ref[Any]] = {}
-
 
 @dataclass(frozen=True)
 class NotedInputs:
@@ -41,16 +37,6 @@ class NotedInputs:
 
     proof: CallProof
     values: dict[str, bytes] = field(default_factory=dict)
-
-
-def note_trained(call: Any) -> None:
-    """Take note that the models of a call were trained in this process: on a worker they begin where they did here."""
-    for model in call.models:
-        _trained[id(model)] = weakref.ref(model, partial(_forget, id(model)))
-
-
-def _forget(identity: int, reference: weakref.ref[Any]) -> None:
-    _trained.pop(identity, None)
 
 
 def proof_of(
@@ -102,7 +88,7 @@ def _blobs(
 ) -> tuple[dict[str, bytes], list[str]]:
     """Return what is known of the inputs, and the inputs, as bytes, and what cannot be compared."""
     skipped: list[Any] = []
-    if any(id(model) in _trained for model in call.models):
+    if was_trained(call):
         # The worker's are untrained, and that is what was asked for.
         inputs = {part: given for part, given in inputs.items() if given.role not in _OF_MODEL}
         skipped = getattr(call, "trained_parts", call.models)

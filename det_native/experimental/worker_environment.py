@@ -18,7 +18,7 @@ from det_native.schema.home import Home, read_runtime
 from det_native.schema.launchers import LOCAL
 from det_native.schema.manifests import BundleManifest
 from det_native.schema.packages import Installed, modules_here, normal_name, read_installed, stamp
-from det_native.schema.rest import CaptureRow
+from det_native.schema.reports import CaptureRow
 from det_native.schema.worker_environment import (
     Difference,
     EnvironmentAnswer,

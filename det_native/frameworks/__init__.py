@@ -5,8 +5,7 @@ there is to ask, and ``docs/decisions/0015-registry-of-frameworks.md`` for how a
 """
 
 from det_native.frameworks.description import Description, resolve
-from det_native.frameworks.horovod import has_horovod, missing_horovod
-from det_native.frameworks.missing import missing, translated
+from det_native.frameworks.missing import has_horovod, missing, missing_horovod, translated
 from det_native.frameworks.registry import (
     find_framework,
     framework_taking,

@@ -1,19 +1,24 @@
-"""The folder of a run in a process of the user's: made without a master, and found by the next one that starts."""
+"""The folder of a run in a process of the user's: made without a master, and found by the next one; its checkpoints."""
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import shutil
 import tempfile
+import weakref
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from det_native.errors import DetError
+from det_native.schema.config import ExperimentConfig
 from det_native.schema.home import Home
 from det_native.schema.kernel_runs import REQUEST_NAME, KernelRun
 from det_native.schema.private_files import write_private
 from det_native.schema.run_ids import new_id
+from det_native.schema.storage_config import Address, MasterStorage, UrlStorage
 
 #: ``off`` has runs in processes of the user's recorded nowhere.
 VARIABLE = "DET_RECORD"
@@ -35,7 +40,7 @@ class RunFolder:
     token : str
         The run's reports come with it.
     temporary : bool
-        Whether it goes with the run, which nobody records.
+        Whether it goes with the last handle of the run, which nobody records.
     """
 
     root: Path
@@ -73,13 +78,13 @@ class RunFolder:
         write_private(self.path / REQUEST_NAME, request.model_dump_json(exclude_unset=True))
 
     def withdraw(self) -> None:
-        """Remove that: another machine's master has the run."""
+        """Remove that: another machine's master has the run, or nobody is to record it."""
         (self.path / REQUEST_NAME).unlink(missing_ok=True)
 
-    def remove(self) -> None:
-        """Remove the folder of a run that nobody records."""
-        if self.temporary:
-            shutil.rmtree(self.root, ignore_errors=True)
+    def discard(self) -> None:
+        """Have it go with the last handle of the run, which nobody records."""
+        self.withdraw()
+        weakref.finalize(self, _remove, self.root if self.temporary else self.path, os.getpid())
 
 
 def make_run_folder(*, recorded: bool) -> RunFolder:
@@ -94,12 +99,19 @@ def make_run_folder(*, recorded: bool) -> RunFolder:
     for root in (Home.default().path, spare_root()) if recorded else ():
         with suppress(OSError):
             return _made(RunFolder(root, run_id, token))
-    return _made(RunFolder(Path(tempfile.mkdtemp(prefix="det-run-")), run_id, token, temporary=True))
+    folder = _made(RunFolder(Path(tempfile.mkdtemp(prefix="det-run-")), run_id, token, temporary=True))
+    folder.discard()
+    return folder
 
 
 def spare_root() -> Path:
     """Return where runs lie whose home cannot be written; a master that starts looks there, too."""
     return Path(tempfile.gettempdir()) / f"det-native-{os.getuid()}"
+
+
+def _remove(folder: Path, process: int) -> None:
+    if os.getpid() == process:  # and not a fork of it
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _made(folder: RunFolder) -> RunFolder:
@@ -109,3 +121,47 @@ def _made(folder: RunFolder) -> RunFolder:
     if not folder.in_home and (found.st_uid != os.getuid() or found.st_mode & 0o077):
         raise PermissionError(f"{folder.root} belongs to another user, or others may enter it.")
     return folder
+
+
+def place_of_checkpoints(
+    config: ExperimentConfig, folder: RunFolder, *, elsewhere: bool
+) -> tuple[Address, ExperimentConfig]:
+    """Return the address, and the configuration that says where it is.
+
+    Parameters
+    ----------
+    elsewhere : bool
+        Whether the master that records the run is not that of this machine.
+    """
+    from det_native.storage.checkpoints import CheckpointStorage
+
+    here = Address(folder.checkpoints, {})
+    if folder.temporary:
+        return here, config
+    own = config.checkpoint_storage
+    if not isinstance(own, MasterStorage):
+        try:
+            CheckpointStorage(*own.address).check_writable()
+            return own.address, config
+        except (DetError, OSError) as error:
+            print(f"checkpoint_storage: {error} The checkpoints of this run go to {folder.checkpoints}.")
+    kept = _kept(folder) if folder.in_home else None
+    policy = own.model_dump(include={"save_experiment_best", "save_trial_best", "save_trial_latest"})
+    storage: MasterStorage | UrlStorage = MasterStorage(**policy)
+    address = kept or here
+    if kept is not None or elsewhere or not folder.in_home:
+        storage = UrlStorage(type="url", url=address.url, options=address.options, **policy)
+    return address, config.model_copy(update={"checkpoint_storage": storage})
+
+
+def _kept(folder: RunFolder) -> Address | None:
+    """Return the storage that the home is set up with, None for its own folder."""
+    from det_native.schema.home import Home
+    from det_native.schema.start_settings import kept_setting
+
+    for name in ("checkpoints", "storage"):
+        kept = json.loads(kept_setting(Home(folder.root), name, {}) or "{}")
+        if kept.get("url"):
+            below = [] if name == "checkpoints" else ["checkpoints"]
+            return Address("/".join([kept["url"].rstrip("/"), *below]), dict(kept.get("options") or {}))
+    return None

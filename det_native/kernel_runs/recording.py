@@ -1,4 +1,4 @@
-"""What is known of the record of a run: which master has it, under which numbers, or why none has.
+"""What is known of the record of a run: its process, which master has it, under which numbers, or why none has.
 
 The thread that sends the run's reports finds the master, or starts it, and records the run; whoever asks a handle
 something does the same, or waits for it. Nothing of it raises into the training.
@@ -6,26 +6,30 @@ something does the same, or waits for it. Nothing of it raises into the training
 
 from __future__ import annotations
 
+import contextvars
 import json
 import math
 import os
+import re
+import socket
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from det_native.client.addresses import THIS_MACHINE
-from det_native.errors import DetError, MasterError, MasterUnreachableError
+from det_native.errors import DetError, FencedError, MasterError, NotRecordedError
 from det_native.kernel_runs.folder import RunFolder
-from det_native.schema.kernel_runs import KernelRun, KernelRunRecorded
+from det_native.schema.kernel_runs import KernelProcess, KernelRun, KernelRunRecorded
+from det_native.schema.processes import pid_namespace, start_mark
+from det_native.schema.rest import HashList
 
 if TYPE_CHECKING:
     from det_native.client.session import Session
-    from det_native.storage.blobs import BlobStore
 
-#: So long the thread waits for the first batch before it loads what speaks to a master.
-FIRST_BATCH_SECONDS = 2.0
 # After a master that did not start, or did not answer, so long nobody is asked again, unless somebody waits for it.
 _FIRST_PAUSE_SECONDS = 2.5
 _LONGEST_PAUSE_SECONDS = 300.0
@@ -33,11 +37,7 @@ _REVIVE_SECONDS = 30.0
 # Whoever waits has it tried, but not for each of the questions of one cell.
 _AGAIN_SECONDS = 5.0
 # Reports with contents: what they name has to be there before them.
-_WITH_CONTENTS = ('"type":"media"', '"type":"artifacts"')
-
-
-class NotRecordedError(MasterUnreachableError):
-    """No master has the run yet; the message says why, and where its reports lie."""
+_WITH_CONTENTS = ("media", "artifacts")
 
 
 class Recording:
@@ -49,14 +49,19 @@ class Recording:
         What the master is told; the contents of its program lie in the folder's blobs.
     named : str or None
         The master that the user has named, in place of that of this machine.
+    never : str
+        Why no master is to have the run; empty where one is.
     """
 
-    def __init__(self, folder: RunFolder, request: KernelRun, named: str | None = None) -> None:
+    def __init__(self, folder: RunFolder, request: KernelRun, named: str | None = None, never: str = "") -> None:
         self.folder = folder
         self.begun = threading.Event()
-        self._request = request
+        self.request = request
         self._named = named
+        self._given_up = False  # on the named one, which has not answered
+        self._never = never
         self._process = os.getpid()
+        self._context = contextvars.copy_context()  # in which the thread prints under the cell that trains
         self._lock = threading.Lock()
         self._numbers: KernelRunRecorded | None = None
         self._user: Session | None = None
@@ -67,8 +72,18 @@ class Recording:
         self._failed = -math.inf
         self._revived = -math.inf
         self._then: list[Callable[[], None]] = []
-        if not self._elsewhere:
+        if not self.elsewhere:
             self._leave()
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether another machine's master is to have the run."""
+        return self._master not in (None, THIS_MACHINE)
+
+    @property
+    def _master(self) -> str | None:
+        """Which master is to have the run, as it is named; None where nobody has named any."""
+        return THIS_MACHINE if self._given_up else self._named
 
     @property
     def numbers(self) -> KernelRunRecorded | None:
@@ -83,7 +98,7 @@ class Recording:
     @property
     def why_not(self) -> str:
         """Why no master has the run, and where its reports lie."""
-        return (
+        return self._never or (
             f"This run is not recorded yet: {self._why.rstrip('.')}. Its reports are in {self.folder.path}: the next "
             "master that starts takes them in."
         )
@@ -115,7 +130,7 @@ class Recording:
         if os.getpid() != self._process:  # connections are not shared with a fork
             from det_native.client.connect import connect
 
-            return connect(self._named, start=False)
+            return connect(self._master, start=False)
         assert self._user is not None
         return self._user
 
@@ -124,24 +139,27 @@ class Recording:
 
         Raises
         ------
+        FencedError
+            If none is ever to have it.
         MasterError
             If no master has the run: it is tried again later.
         """
-        self.begun.wait(FIRST_BATCH_SECONDS)
         self._record(at_once=False)
         if self._run is None:
-            raise MasterError(self.why_not)
+            raise (FencedError if self._never else MasterError)(self.why_not)
         return self._run
 
     def bring_contents(self, reports: list[str]) -> None:
         """Send a master that does not share the folder's blobs what reports name."""
-        named = [report for report in reports if any(text in report for text in _WITH_CONTENTS)]
-        if named and self._user is not None:
-            self._bring(self._user, {sha256 for report in named for sha256 in _hashes_in(json.loads(report))})
+        if self._user is None or self._shares_blobs(self._user):
+            return
+        named = [report for report in map(json.loads, reports) if report["type"] in _WITH_CONTENTS]
+        if named:
+            self._bring(self._user, set(_hashes_in(named)))
 
     def revive(self) -> None:
         """Start the master of this machine again if it was killed; one that was stopped stays so."""
-        if self._user is None or self._elsewhere or time.monotonic() < self._revived + _REVIVE_SECONDS:
+        if self._user is None or self.elsewhere or time.monotonic() < self._revived + _REVIVE_SECONDS:
             return
         from det_native.client.connect import revive
 
@@ -149,32 +167,41 @@ class Recording:
         with suppress(DetError, OSError):
             revive(self._user)
 
+    def forget(self) -> None:
+        """Have no master get the run: it has ended before its first batch. Does nothing if one has it."""
+        with self._lock:
+            if self._numbers is None:
+                self._never = "This run is not recorded: it has ended before its first batch."
+                self.folder.discard()
+        self.begun.set()
+
     def end(self) -> None:
         """The training has ended: what no master has by now, the next one of this machine is to find."""
         self.begun.set()
-        if self._elsewhere and self._numbers is None:
+        if self.elsewhere and self._numbers is None:
+            self._given_up, self._again = True, -math.inf  # so that questions to its handle have an answer
             self._leave()
-            self._named, self._again = THIS_MACHINE, -math.inf  # so that questions to its handle have an answer
-
-    @property
-    def _elsewhere(self) -> bool:
-        return self._named not in (None, THIS_MACHINE)
 
     def _leave(self) -> None:
-        with suppress(OSError):  # a full disk: the master is told by the thread
-            self.folder.leave(self._request)
+        if not self._never:
+            with suppress(OSError):  # a full disk: the master is told by the thread
+                self.folder.leave(self.request)
 
     def _record(self, *, at_once: bool) -> None:
         """Find or start the master and tell it of the run, unless that has failed a moment ago."""
-        if self._numbers is not None or os.getpid() != self._process:
+        if self._numbers is not None or self._never or os.getpid() != self._process:
             return
         asked = time.monotonic()
         with self._lock:
             # Another thread may have tried since this one asked, or the question before this one.
-            if self._numbers is not None or asked < self._failed + (self._again if at_once else self._pause):
+            if (
+                self._numbers is not None
+                or self._never
+                or asked < self._failed + (self._again if at_once else self._pause)
+            ):
                 return
             try:
-                self._numbers = self._recorded()
+                self._numbers = self._recorded() if at_once else self._context.run(self._recorded)
             except Exception as error:  # noqa: BLE001 (whatever it is, the training goes on without a record)
                 self._why = str(error) or type(error).__name__
                 self._pause = min(2 * self._pause, _LONGEST_PAUSE_SECONDS)
@@ -184,46 +211,33 @@ class Recording:
         for do in then:
             do()
 
+    def _shares_blobs(self, session: Session) -> bool:
+        from det_native.client.upload import own_folder
+
+        return str(own_folder(session)) == self.folder.blobs
+
     def _bring(self, session: Session, hashes: set[str]) -> None:
-        """Send a master contents that it lacks, unless it shares the folder's blobs."""
-        from det_native.client.upload import own_folder, send_contents
+        """Send a master contents that it lacks."""
+        from det_native.client.upload import send_contents
+        from det_native.schema import routes
+        from det_native.storage.blobs import BlobStore
 
-        if own_folder(session) != self.folder.root / "blobs":
-            from det_native.storage.blobs import BlobStore
-
-            store = BlobStore(self.folder.blobs)
-            send_contents(session, _StoredContents(store, hashes - set(store.missing(hashes))))
+        store = BlobStore(self.folder.blobs)
+        lacking = session.call(routes.FIND_MISSING, HashList(hashes=sorted(hashes - set(store.missing(hashes)))))
+        send_contents(session, {sha256: store.read(sha256) for sha256 in lacking.hashes})
 
     def _recorded(self) -> KernelRunRecorded:
         from det_native.client.connect import connect
         from det_native.schema import routes
 
-        named = self._named
-        session = connect(named)
-        if self._request.bundle is not None:
-            self._bring(session, self._request.bundle.hashes())
-        numbers = session.call(routes.RECORD_KERNEL_RUN, self._request)
+        session = connect(self._master)
+        if self.request.bundle is not None and not self._shares_blobs(session):
+            self._bring(session, self.request.bundle.hashes())
+        numbers = session.call(routes.RECORD_KERNEL_RUN, self.request)
         self._user, self._run = session, session.of_run(self.folder.token)
-        if named is not None:
+        if self._master is not None:
             self.folder.withdraw()
         return numbers
-
-
-class _StoredContents(Mapping[str, bytes]):
-    """Contents by their hashes, read from a store of this machine when they are sent."""
-
-    def __init__(self, store: BlobStore, hashes: set[str]) -> None:
-        self._store = store
-        self._hashes = hashes
-
-    def __getitem__(self, sha256: str) -> bytes:
-        return self._store.read(sha256)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._hashes)
-
-    def __len__(self) -> int:
-        return len(self._hashes)
 
 
 def _hashes_in(value: object) -> Iterator[str]:
@@ -237,3 +251,31 @@ def _hashes_in(value: object) -> Iterator[str]:
     elif isinstance(value, list):
         for each in value:
             yield from _hashes_in(each)
+
+
+_CONNECTION_FILE = re.compile(r"kernel-(?P<id>[0-9A-Za-z_-]+)\.json")
+
+
+def this_process() -> KernelProcess:
+    """Return the process that asks."""
+    pid = os.getpid()
+    connection_file = _connection_file()
+    found = _CONNECTION_FILE.fullmatch(Path(connection_file).name)
+    return KernelProcess(
+        pid=pid,
+        start=start_mark(pid) or "",
+        namespace=pid_namespace(),
+        machine=socket.gethostname(),
+        in_kernel=bool(connection_file),
+        kernel_id=found["id"] if found else None,
+        interruptible=threading.current_thread() is threading.main_thread(),
+    )
+
+
+def _connection_file() -> str:
+    """Return by what a front end reaches this kernel; empty in a process that is none."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    application = getattr(shell, "parent", None) if shell is not None else None
+    application = getattr(application, "parent", None)
+    return str(getattr(application, "connection_file", "") or "")

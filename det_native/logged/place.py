@@ -14,27 +14,35 @@ class Taker(Protocol):
 
     def log(self, metrics: Mapping[Any, Any]) -> None:
         """Take scalars by name, as they are after the batches that are done."""
+        return
 
     def log_image(self, name: Any, image: Any, caption: Any) -> None:
         """Take a picture."""
+        return
 
     def log_table(self, name: Any, table: Any, caption: Any) -> None:
         """Take a table."""
+        return
 
     def log_text(self, name: Any, text: Any) -> None:
         """Take a text."""
+        return
 
     def log_histogram(self, name: Any, values: Any, bins: Any) -> None:
         """Take values, of which a histogram is kept."""
+        return
 
     def show(self, shown: Any, display_id: str = "", *, update: bool = False) -> bool:
         """Take what a notebook would show; False if it is neither a figure nor a table, and no cell waits for it."""
+        return False
 
     def printed(self, stream: Literal["stdout", "stderr"], text: str) -> None:
         """Take what the code prints."""
+        return
 
     def clear_output(self) -> None:
         """Take note that the output of the cell is cleared."""
+        return
 
 
 _taker: Taker | None = None

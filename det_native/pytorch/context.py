@@ -6,23 +6,24 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 
 from det_native.errors import ArgumentError, TrialDefinitionError, UnsupportedFeatureError
-from det_native.pytorch.amp import MixedPrecision, check_wrapped, listed
-from det_native.pytorch.amp_levels import resolve
 from det_native.pytorch.as_wrapped import AsWrapped
 from det_native.pytorch.experimental import PyTorchExperimentalContext
 from det_native.pytorch.gradients import Gradients, LocalGradients
-from det_native.pytorch.lr_scheduler import LRScheduler
-from det_native.pytorch.metric_reducer import MetricReducer
 from det_native.pytorch.nesting import to_device
 from det_native.pytorch.stepping import ClipGradients, OptimizerSteps
 from det_native.pytorch.wrapping import check_in_time, check_model, check_optimizer, check_scaler, checked_scheduler
 from det_native.schema.environment import TrialEnvironment
 from det_native.trial import TrialContext
+
+if TYPE_CHECKING:
+    from det_native.pytorch.amp import MixedPrecision
+    from det_native.pytorch.lr_scheduler import LRScheduler
+    from det_native.pytorch.metric_reducer import MetricReducer
 
 logger = logging.getLogger("det_native")
 
@@ -375,6 +376,9 @@ class PyTorchTrialContext(TrialContext):
         ArgumentError
             If something is not wrapped, an argument has no meaning, this was called before, or the training has begun.
         """
+        from det_native.pytorch.amp import MixedPrecision, check_wrapped, listed
+        from det_native.pytorch.amp_levels import resolve
+
         self._wrapping("configure_apex_amp")
         check_wrapped("models", models, self.models, "wrap_model()")
         check_wrapped("optimizers", optimizers, self.optimizers, "wrap_optimizer()")

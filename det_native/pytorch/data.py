@@ -27,7 +27,6 @@ from det_native.pytorch.seeded_loading import (
     SeededDataset,
     WorkerStart,
 )
-from det_native.pytorch.streams import StreamLoader, draw_base_seed
 
 
 class DataLoader:
@@ -274,6 +273,8 @@ class DataLoader:
         *,
         draws_seed: bool = False,
     ) -> Any:
+        from det_native.pytorch.streams import StreamLoader, draw_base_seed
+
         base = self._loader
 
         def make_pass(generator: torch.Generator | None) -> torch_data.DataLoader[Any]:

@@ -9,14 +9,11 @@ from typing import Any, ClassVar, TypeVar
 import torch
 
 from det_native.errors import ArgumentError, TrialDefinitionError, UnsupportedFeatureError
-from det_native.pytorch.epochs_call import EpochsCall
 from det_native.pytorch.loop_batches import OVER_EPOCHS, LoopBatches
 from det_native.pytorch.native_call import TorchCall
 from det_native.pytorch.native_run import PyTorchRunContext
 from det_native.pytorch.stepping import SHARDED
 from det_native.pytorch.training_call import TrainingCall
-from det_native.pytorch.watched_steps import watch_steps
-from det_native.pytorch.wrap_all import wrap_all
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.signatures import names_checked
 from det_native.trial import Role
@@ -104,6 +101,8 @@ class PyTorchNativeContext(PyTorchRunContext):
 
         See ``PyTorchTrialContext.wrap_optimizer``. In cluster mode the first step that it makes in the kernel warns.
         """
+        from det_native.pytorch.stepping import watch_steps
+
         super().wrap_optimizer(optimizer, backward_passes_per_step)
         if self.role == "cluster":
             watch_steps(optimizer, self._tell_of_step)
@@ -135,6 +134,8 @@ class PyTorchNativeContext(PyTorchRunContext):
         --------
         >>> model, optimizer, train_loader = context.wrap(model, optimizer, train_loader)
         """
+        from det_native.pytorch.wrap_all import wrap_all
+
         return wrap_all(self, objects)
 
     @names_checked("context.epochs")
@@ -166,6 +167,8 @@ class PyTorchNativeContext(PyTorchRunContext):
         TrialDefinitionError, ArgumentError
             If something is missing or does not fit, before anything is trained.
         """
+        from det_native.pytorch.epochs_call import EpochsCall
+
         call = EpochsCall.of(self, bounds if epochs is None else (*bounds, epochs), wait)
         return LoopBatches(_handler(self._on_train)(call), lambda: call.epochs_in(self._length_of(call)), OVER_EPOCHS)
 

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from det_native.errors import ArgumentError, TrialDefinitionError
-from det_native.heap.call import CallSnapshot
 from det_native.pytorch.context import PyTorchTrialContext
 from det_native.pytorch.gradients import Gradients
 from det_native.pytorch.wrapped_loader import Loading, WrappedLoader
 from det_native.runtime import MadeLater
 from det_native.schema.environment import TrialEnvironment
 from det_native.trial import Role
+
+if TYPE_CHECKING:
+    from det_native.heap.call import CallSnapshot
 
 
 class PyTorchRunContext(PyTorchTrialContext):

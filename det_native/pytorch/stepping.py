@@ -1,17 +1,22 @@
-"""The rule by which a batch's gradients become a step of an optimizer."""
+"""The rule by which a batch's gradients become a step of an optimizer; and who is told of the steps it makes."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary, WeakMethod
 
 import torch
+from torch.optim import Optimizer
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from det_native.errors import ArgumentError, TrialDefinitionError, UnsupportedFeatureError
-from det_native.pytorch.amp import MixedPrecision, unscale_once
 from det_native.pytorch.gradients import Gradients, LocalGradients
+
+if TYPE_CHECKING:
+    from det_native.pytorch.amp import MixedPrecision
 
 ClipGradients = Callable[[Any], Any]
 
@@ -170,6 +175,8 @@ class OptimizerSteps:
         amp: MixedPrecision | None,
     ) -> None:
         """Step with a scaled loss, or with hooks: both want to see the gradients as they are without the scale."""
+        from det_native.pytorch.amp import unscale_once
+
         if amp is not None and scaler is not None:
             raise ArgumentError(
                 f"{self._trainer} gave step_optimizer() a scaler, but configure_apex_amp() scales the "
@@ -242,3 +249,27 @@ def _divide_gradients(optimizer: torch.optim.Optimizer, divisor: int) -> None:
     for parameter in parameters_of(optimizer):
         if parameter.grad is not None:
             parameter.grad.div_(divisor)
+
+
+_watched: WeakKeyDictionary[Optimizer, WeakMethod[Callable[[Optimizer], None]]] = WeakKeyDictionary()
+_hooks: list[Any] = []
+
+
+def watch_steps(optimizer: Optimizer, tell: Callable[[Optimizer], None]) -> None:
+    """Have a method called before each step of an optimizer, as long as its object lives.
+
+    Parameters
+    ----------
+    tell : callable
+        A bound method, which is given the optimizer.
+    """
+    if not _hooks:
+        _hooks.append(register_optimizer_step_pre_hook(_before_step))
+    _watched[optimizer] = WeakMethod(tell)
+
+
+def _before_step(optimizer: Optimizer, *arguments: Any) -> None:
+    method = _watched.get(optimizer)
+    tell = method() if method is not None else None
+    if tell is not None:
+        tell(optimizer)

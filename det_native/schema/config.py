@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from det_native.schema.checks import consistency_problems
@@ -19,6 +19,7 @@ from det_native.schema.hyperparameters import Hyperparameter
 from det_native.schema.lengths import Length, Unit
 from det_native.schema.notify import Notify
 from det_native.schema.resources import (
+    Distributed,
     Environment,
     LogPolicy,
     Optimizations,
@@ -32,7 +33,7 @@ from det_native.schema.resources import (
 from det_native.schema.roles import with_slots_of_roles
 from det_native.schema.sampling import SEED_LIMIT
 from det_native.schema.searcher import Searcher, SingleSearcher
-from det_native.schema.section import Name, Positive, Section, Whole
+from det_native.schema.section import Positive, Section, Whole
 from det_native.schema.storage_config import (
     BindMount,
     CheckpointStorage,
@@ -81,23 +82,6 @@ def _named(text: str) -> list[int]:
             f"'experiment 7' or 'experiments 7, 9', not {text[:100]!r}"
         )
     return [int(number) for number in _NUMBER.findall(found[1])]
-
-
-def _interface(name: str) -> str:
-    if not re.fullmatch(r"[^\s/,]{1,15}", name):
-        raise ValueError(f"must be the name of one network interface, such as eth1, not {name!r}")
-    return name
-
-
-class Distributed(Section):
-    """How the slots of a trial share its models."""
-
-    backend: Literal["torch", "horovod"] = "torch"
-    strategy: Literal["ddp", "fsdp", "tf_config"] = "ddp"
-    fsdp_layers: list[Name] = Field(default_factory=list)
-    roles: dict[str, int] = Field(default_factory=dict)
-    trusted_network: bool = False
-    interface: Annotated[str, AfterValidator(_interface)] | None = None
 
 
 class ExperimentConfig(Section):

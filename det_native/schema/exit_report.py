@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from det_native.schema.ranks import rank_folder
-from det_native.schema.rest import ExitReport
+from det_native.schema.reports import ExitReport
 from det_native.schema.states import ExitReason
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from det_native.schema.bodies import Answer, Sent
 from det_native.schema.manifests import BundleManifest, Framework, Sha256
-from det_native.schema.rest import CaptureRow
+from det_native.schema.reports import CaptureRow
 
 #: In the folder of a run: the KernelRun, for the next master where none was there to take it in.
 REQUEST_NAME = "kernel.json"
@@ -23,6 +23,8 @@ class KernelProcess(BaseModel):
         What tells it from a later one of the same number.
     namespace : str
         Where its number counts: another machine or container has numbers of its own.
+    machine : str
+        What its machine is called.
     in_kernel : bool
         Whether it is a kernel of Jupyter.
     kernel_id : str or None
@@ -36,6 +38,7 @@ class KernelProcess(BaseModel):
     pid: int
     start: str
     namespace: str = ""
+    machine: str = ""
     in_kernel: bool = False
     kernel_id: str | None = None
     interruptible: bool = True

@@ -9,7 +9,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, FailFast, Field, model_validator
 
-from det_native.schema.numbers import words
 from det_native.schema.proof import CallProof
 
 Sha256 = str
@@ -369,6 +368,8 @@ class CheckpointManifest(_Model):
     @classmethod
     def with_metrics(cls, metadata: Mapping[str, Any], metrics: Mapping[str, float] | None) -> dict[str, Any]:
         """Return the `metadata` of a checkpoint with these as :attr:`own_metrics`."""
+        from det_native.schema.numbers import words
+
         others = {name: value for name, value in metadata.items() if name != cls.METRICS}
         if metrics is None:
             return others

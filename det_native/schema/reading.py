@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from det_native.errors import ConfigurationError, Problem
-from det_native.schema.yaml_text import parse_yaml
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _DEPTH = 50
@@ -116,6 +115,8 @@ def _parse(text: str, title: str, *, is_json: bool) -> Any:
 
 def _parse_yaml(text: str, title: str) -> Any:
     import yaml
+
+    from det_native.schema.yaml_text import parse_yaml
 
     try:
         return parse_yaml(text)

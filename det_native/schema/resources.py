@@ -1,4 +1,4 @@
-"""The sections about where and how trials run: resources, optimizations, environment, profiling."""
+"""The sections about where and how trials run: resources, their distribution, optimizations, environment, profiling."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from det_native.schema.section import Positive, Secret, Section, Whole
+from det_native.schema.section import Name, Positive, Secret, Section, Whole
 from det_native.schema.torch_config import TorchCompile
 
 Device = Literal["cpu", "cuda", "rocm"]
@@ -262,3 +262,20 @@ def _gpu_is_cuda(value: Any) -> Any:
     if isinstance(value, dict) and "gpu" in value and "cuda" not in value:
         return {("cuda" if device == "gpu" else device): given for device, given in value.items()}
     return value
+
+
+def _interface(name: str) -> str:
+    if not re.fullmatch(r"[^\s/,]{1,15}", name):
+        raise ValueError(f"must be the name of one network interface, such as eth1, not {name!r}")
+    return name
+
+
+class Distributed(Section):
+    """How the slots of a trial share its models."""
+
+    backend: Literal["torch", "horovod"] = "torch"
+    strategy: Literal["ddp", "fsdp", "tf_config"] = "ddp"
+    fsdp_layers: list[Name] = Field(default_factory=list)
+    roles: dict[str, int] = Field(default_factory=dict)
+    trusted_network: bool = False
+    interface: Annotated[str, AfterValidator(_interface)] | None = None

@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from det_native.schema.ranks import rank_folder
-from det_native.schema.rest import SystemSample
+from det_native.schema.reports import SystemSample
 
 logger = logging.getLogger(__name__)
 

@@ -13,12 +13,11 @@ from typing import IO, Any, NamedTuple
 
 from det_native.errors import BundleCorruptError, StorageError
 from det_native.storage import frames
+from det_native.storage.addresses import open_folder
 from det_native.storage.blob_writer import KERNEL_COPIES, BlobWriter
 from det_native.storage.folder import LocalFolder, buffered, remove_file, write_all
 from det_native.storage.frames import BLOCK, Buffer, FrameError
-from det_native.storage.multipart import abort_left
 from det_native.storage.paths import check_sha256
-from det_native.storage.remote_folder import RemoteFolder, open_folder
 from det_native.storage.room import storage_error
 
 _REMOTE_THREADS = 16
@@ -301,6 +300,8 @@ class BlobStore:
 
     def entries(self) -> Iterator[StoredBlob]:
         """Yield the blobs, in no order."""
+        from det_native.storage.remote_folder import RemoteFolder
+
         if isinstance(self._folder, RemoteFolder):
             for found in self._folder.files():
                 folder, _, name = found.key.partition("/")
@@ -349,6 +350,8 @@ class BlobStore:
         with suppress(FileNotFoundError):
             if isinstance(self._folder, LocalFolder):
                 return os.stat(self._folder.path(self._key(sha256))).st_mtime
+            from det_native.storage.remote_folder import RemoteFolder
+
             if isinstance(self._folder, RemoteFolder):
                 return self._folder.modified(self._key(sha256))
         return None
@@ -357,6 +360,8 @@ class BlobStore:
         """Remove what writers left that crashed more than a day ago; return how many parts in S3 there were."""
         if isinstance(self._folder, LocalFolder):
             self._folder.remove_leftovers()
+        from det_native.storage.multipart import abort_left
+
         return abort_left(self._folder, time.time() - _LEFT_SECONDS)
 
     def _stored(self, sha256: str, size: int) -> None:

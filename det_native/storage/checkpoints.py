@@ -16,12 +16,11 @@ from typing import IO, Any
 
 from det_native.errors import CheckpointCorruptError, CheckpointNotFoundError, StorageError
 from det_native.schema.manifests import CheckpointFile, CheckpointManifest, Sha256
+from det_native.storage.addresses import open_folder
 from det_native.storage.folder import INCOMING, LocalFolder, buffered, write_all
 from det_native.storage.manifest_file import MANIFEST, changed, decode, encode, missing, refuse_other, resized
-from det_native.storage.multipart import abort_left
 from det_native.storage.paths import UnsafePathError, check_relative, check_uuid
 from det_native.storage.publication import CHUNK, NEW_FILE, THREADS, Throttle, described, publish_local, walk
-from det_native.storage.remote_folder import open_folder
 from det_native.storage.room import storage_error
 
 _FORGOTTEN_SECONDS = 7 * 86_400.0
@@ -337,6 +336,8 @@ class CheckpointStorage:
         In a local folder nothing of it has appeared.
         """
         if not self._folder.local:
+            from det_native.storage.multipart import abort_left
+
             abort_left(self._folder, key=check_uuid(uuid))
             self.delete(uuid)
 
@@ -345,6 +346,8 @@ class CheckpointStorage:
         if isinstance(self._folder, LocalFolder):
             self._folder.remove_leftovers()
         else:
+            from det_native.storage.multipart import abort_left
+
             abort_left(self._folder, time.time() - _FORGOTTEN_SECONDS, of=_is_checkpoints)
 
 

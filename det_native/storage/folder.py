@@ -14,12 +14,9 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Protocol
+from typing import IO, Protocol
 
 from det_native.storage.frames import Buffer
-
-if TYPE_CHECKING:
-    pass
 
 INCOMING = ".incoming"
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC

@@ -10,10 +10,10 @@ from typing import Any
 
 from det_native.errors import StorageError
 from det_native.schema.manifests import FileEntry
+from det_native.storage.addresses import open_folder
 from det_native.storage.cached_data import DataCache, lost_sentence
 from det_native.storage.datasets import DataStore
 from det_native.storage.paths import check_relative
-from det_native.storage.remote_folder import open_folder
 
 _LINKING = 8
 _LINKED_AT_ONCE = 256

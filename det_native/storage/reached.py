@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from det_native.errors import MissingDependencyError, StorageError
+from det_native.storage.addresses import open_folder
 from det_native.storage.folder import INCOMING, Folder
-from det_native.storage.remote_folder import open_folder
 
 #: The file in a folder by which other machines know that it is the same there.
 MARK = ".det-shared"

@@ -1,4 +1,4 @@
-"""A folder in an object store or on another machine, by fsspec; and which kind of folder an address is of."""
+"""A folder in an object store or on another machine, by fsspec."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple, ParamSpec, TypeVar
 
 from det_native.errors import DetError, MissingDependencyError, StorageError
-from det_native.storage.folder import INCOMING, Folder, LocalFolder
+from det_native.storage.folder import INCOMING
 from det_native.storage.frames import Buffer
 from det_native.storage.parts import part_size
 
@@ -289,15 +289,3 @@ def _written(facts: Mapping[str, Any]) -> float:
         if isinstance(found, datetime):
             return found.timestamp()
     return time.time()
-
-
-def open_folder(uri: str, options: Mapping[str, Any] | None = None, *, prompt: bool = False) -> Folder:
-    """Return the folder at a path, a ``file://`` address, or any address that fsspec knows, with `options` for that."""
-    if not uri:
-        raise StorageError("The address of a storage is empty; give a path or an address such as 's3://bucket/folder'.")
-    scheme, separator, rest = uri.partition("://")
-    if not separator:
-        return LocalFolder(Path(uri).expanduser().absolute())
-    if scheme in ("file", "local"):
-        return LocalFolder(Path(rest).expanduser().absolute())
-    return RemoteFolder(uri, options, prompt=prompt)

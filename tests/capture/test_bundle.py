@@ -13,7 +13,6 @@ import pytest
 
 from det_native.capture.bundle import assemble, forget_files
 from det_native.capture.hash_cache import HashCache
-from det_native.capture.interpreter import current_interpreter
 from det_native.capture.model import (
     INCLUDED,
     Bundle,
@@ -23,6 +22,7 @@ from det_native.capture.model import (
     OutsidePath,
     SourceFile,
 )
+from det_native.capture.packages import current_interpreter
 from det_native.errors import BundleTooLargeError, CaptureError
 from det_native.schema.manifests import Cell, Program
 from det_native.schema.rest import CaptureRow, ExperimentCreate

@@ -231,7 +231,7 @@ def test_what_the_import_of_a_framework_draws_is_not_the_cells(tmp_path: Path) -
     draws = "import random\nrandom.random()\n"
     code = (
         "import random\nfrom types import SimpleNamespace\nfrom det_native.capture.first_imports import first_imports\n"
-        "from det_native.capture.import_draws import ImportDraws\n"
+        "from det_native.capture.first_imports import ImportDraws\n"
         "from det_native.process.streams import current_streams\n"
         "execution = SimpleNamespace(streams=current_streams())\n"
         "drawn = ImportDraws(lambda: execution)\nfirst_imports.call_around('lib', drawn.begin, drawn.end)\n"

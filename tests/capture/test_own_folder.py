@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from det_native.capture.bundle import assemble
-from det_native.capture.model import Bundle, Capture, CapturedValue
+from det_native.capture.model import Bundle, Capture, CapturedValue, Request
 from det_native.capture.own_folder import own_paths
 from det_native.capture.program_files import add_files
-from det_native.capture.request import Request
 from det_native.schema.manifests import Cell, Program
 
 HERE = {"HERE": "."}

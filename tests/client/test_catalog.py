@@ -107,6 +107,8 @@ def test_a_name_of_before_is_one_sentence_in_python_too(named_master: Master) ->
 
 def test_where_no_master_runs_python_says_what_is_not_listed() -> None:
     assert det.experiments() == []
+    with pytest.raises(ArgumentError, match=r"^local-3: local runs have numbers like all experiments now"):
+        det.attach("local-3")  # type: ignore[arg-type]
     (Home.default().path / "runs" / "r").mkdir(parents=True)
     (Home.default().path / "runs" / "r" / REQUEST_NAME).touch()  # a run that no master has taken in yet
     with pytest.warns(UserWarning, match="No master runs here"):

@@ -15,7 +15,7 @@ tf = pytest.importorskip("tensorflow")
 from keras_generation import only_keras_2  # noqa: E402 (after the check for tensorflow)
 
 import det_native as det  # noqa: E402
-from det_native.errors import ArgumentError, ConfigurationError, UnsupportedFeatureError  # noqa: E402
+from det_native.errors import ArgumentError, ConfigurationError, NotRecordedError, UnsupportedFeatureError  # noqa: E402
 from det_native.schema.states import ExperimentState  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("recorded")]
@@ -266,6 +266,19 @@ def test_an_exception_leaves_the_kernel_usable(tmp_path: Path) -> None:
     assert context.experiment.state is ExperimentState.ERROR
     assert Path.cwd() == before
     assert len(fit(model, epochs=1).history["loss"]) == 1
+
+
+def test_what_fails_in_its_first_batch_is_recorded_nowhere() -> None:
+    class Broken(tf.keras.callbacks.Callback):
+        def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+            raise ZeroDivisionError("here")
+
+    context = det.experimental.keras.init(local=True)
+    with pytest.raises(ZeroDivisionError, match="here"):
+        fit(make_model(context), epochs=1, callbacks=[Broken()])
+    assert context.experiment.state is ExperimentState.ERROR
+    with pytest.raises(NotRecordedError, match="before its first batch"):
+        assert context.experiment.id
 
 
 def test_ctrl_c_checkpoints_and_returns_the_history_so_far() -> None:

@@ -13,10 +13,11 @@ import det_native as det  # noqa: E402 (after the check for torch)
 from det_native.errors import (  # noqa: E402
     ArgumentError,
     CheckpointError,
+    NotRecordedError,
     TrialDefinitionError,
     UnsupportedFeatureError,
+    UserCodeError,
 )
-from det_native.kernel_runs.recording import NotRecordedError  # noqa: E402
 from det_native.pytorch import DataLoader, PyTorchTrial, PyTorchTrialContext  # noqa: E402
 from det_native.schema.states import ExperimentState  # noqa: E402
 
@@ -219,8 +220,13 @@ def test_mode_local_is_one_minimal_loop_and_says_so(capsys: pytest.CaptureFixtur
     said = capsys.readouterr().out
     assert "local=True, test=True" in said
     assert [said.count(part) for part in ("trained on one batch", "validated:", "saved a checkpoint")] == [1, 1, 1]
+    assert os.sep not in said.split("saved a checkpoint")[1].split("The quick check")[0]
+    assert experiment.wait().state is ExperimentState.COMPLETED
+    assert [row["batch"] for row in experiment.metrics()] == [1]
+    assert experiment.history.keys() == {"loss", "val_error"}
+    assert experiment.top_checkpoint().load().model.weight.shape == (1, 1)
     with pytest.raises(NotRecordedError, match="quick check"):
-        experiment.metrics()
+        assert experiment.id
 
 
 def test_an_exception_of_the_users_code_arrives_as_it_is_and_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
@@ -237,6 +243,16 @@ def test_an_exception_of_the_users_code_arrives_as_it_is_and_is_kept(capsys: pyt
     assert failed.error is not None
     assert failed.error.batch == 2
     assert kept.detail().progress == failed.batches / failed.target_batches == 1 / failed.target_batches < 0.2
+
+
+def test_of_a_failed_training_without_a_record_a_wait_raises_its_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DET_RECORD", "off")
+    with pytest.raises(ZeroDivisionError):
+        det.experimental.create(BrokenTrial, CONFIG, local=True)
+    experiment = det.last_experiment()
+    with pytest.raises(UserCodeError, match="ZeroDivisionError"):
+        experiment.wait()
+    assert [row["batch"] for row in experiment.trials[0].metrics()] == [1]
 
 
 def test_trial_class_by_name_in_the_context_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

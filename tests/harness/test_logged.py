@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 import torch
 from det_harness.logged import limits, recorder
-from det_harness.logged.names import checked_name, series_name
+from det_harness.logged.limits import checked_name, series_name
 from det_harness.logged.recorder import Recorder
 from hypothesis import given, settings
 from hypothesis import strategies as st

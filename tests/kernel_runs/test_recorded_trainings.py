@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
-import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +18,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from recording import end_master, recording_master  # noqa: E402 (after the check for torch)
+from recording import end_master, recording_master, until_sent  # noqa: E402 (after the check for torch)
 from trained_here import BATCHES, SAVED_AT, losses_of, newest, training, until  # noqa: E402
 
 import det_native as det  # noqa: E402
 from det_native.client.starting import ensure_master  # noqa: E402
-from det_native.errors import RequestError  # noqa: E402
-from det_native.kernel_runs.recording import NotRecordedError  # noqa: E402
+from det_native.errors import NotRecordedError, RequestError  # noqa: E402
 from det_native.schema.home import Home  # noqa: E402
 from det_native.schema.kernel_runs import REQUEST_NAME  # noqa: E402
 from det_native.schema.states import ExperimentState  # noqa: E402
@@ -47,13 +48,15 @@ def own_master(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home
         yield home
 
 
-def train(after: Callable[[int], None] = lambda step: None, **arguments: Any) -> tuple[list[float], Any]:
+def train(
+    after: Callable[[int], None] = lambda step: None, *, width: int = 1, **arguments: Any
+) -> tuple[list[float], Any]:
     """Train here; return the losses that the loop saw, and the weights."""
     torch.manual_seed(3)
     x = torch.linspace(-1, 1, 4 * STEPS).reshape(-1, 1)
     loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, 2 * x), batch_size=4)
     context = det.experimental.pytorch.init(local=True, **arguments)
-    model = context.wrap_model(torch.nn.Linear(1, 1))
+    model = context.wrap_model(torch.nn.Linear(width, 1))
     optimizer = context.wrap_optimizer(torch.optim.SGD(model.parameters(), lr=0.1))
     seen = []
     for step, (inputs, targets) in enumerate(context.train(loader), 1):
@@ -64,6 +67,19 @@ def train(after: Callable[[int], None] = lambda step: None, **arguments: Any) ->
         seen.append(loss.item())
         after(step)
     return seen, model.weight.item()
+
+
+def facts_of(experiment: Any) -> list[Any]:
+    """Return what somebody asks right after a training, but for what tells one run from another."""
+    trial, checkpoint = experiment.wait().best_trial, experiment.top_checkpoint()
+    return [
+        experiment.state,
+        experiment.history,
+        losses_of(experiment),
+        [row | {"trial": 1} for row in experiment.metrics()],
+        (trial.state, trial.best_validation, trial.number, trial.detail().batches, trial.detail().target_batches),
+        (checkpoint.batch, checkpoint.metrics, [each.batch for each in experiment.checkpoints]),
+    ]
 
 
 def test_a_master_has_what_the_loop_saw_and_what_it_printed_and_logged(
@@ -160,6 +176,7 @@ def test_where_the_home_cannot_be_written_the_next_master_takes_it_in(
     with training(tmp_path / "work", DET_HOME=str(tmp_path / "file/home"), TMPDIR=str(temporary)) as running:
         assert running.go_on() == 0
         seen = running.seen
+        assert running.facts == {"state": "COMPLETED", "losses": seen, "saved": BATCHES}
     monkeypatch.setenv("DET_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("TMPDIR", str(temporary))
     monkeypatch.setenv("DET_SLOTS", "cpu:1")
@@ -182,12 +199,13 @@ def test_a_named_master_has_the_run_and_what_it_logs_and_this_machine_nothing(
     monkeypatch.delenv("DET_RECORD")
     monkeypatch.setenv("DET_MASTER", f"unix:{recording_home.path}/master.sock")
     monkeypatch.setenv("DET_TOKEN", recording_home.token.read_text().strip())
-    seen, _ = train(lambda step: det.log_text("words", "some"))
+    seen, weight = train(lambda step: det.log_text("words", "some"))
     experiment = det.last_experiment()
     assert losses_of(experiment) == seen
     assert {medium.load() for medium in experiment.media} == {"some"}
     assert not list(Home.default().path.rglob(REQUEST_NAME))
     assert Path(experiment.config["checkpoint_storage"]["url"]).is_relative_to(Home.default().path)
+    assert experiment.top_checkpoint().load().weight.item() == weight
     assert not Home.default().runtime.exists()
 
 
@@ -205,20 +223,55 @@ def test_where_the_named_master_does_not_answer_this_machines_has_the_run(
     assert det.attach(experiment.id).state is ExperimentState.COMPLETED
 
 
-def test_without_a_record_it_trains_the_same_and_a_question_raises_a_sentence(
-    recording_home: Home, monkeypatch: pytest.MonkeyPatch
+def test_without_a_record_it_trains_the_same_and_answers_what_this_process_knows(
+    recording_home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    unrecorded = train()
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    during: list[ExperimentState] = []
+    unrecorded = train(lambda step: during.append(det.last_experiment().state) if step == 3 else None)
     experiment = det.last_experiment()
+    assert during == [ExperimentState.ACTIVE]
     assert not (Home.default().path / "runs").exists()
-    for question in (experiment.metrics, lambda: experiment.id):
+    known = facts_of(experiment)
+    weights = torch.nn.Linear(1, 1)
+    experiment.load_into(weights)
+    assert weights.weight.item() == experiment.top_checkpoint().load().weight.item() == unrecorded[1]
+    for question in (experiment.logs, experiment.fork, partial(getattr, experiment, "id")):
         with pytest.raises(NotRecordedError, match="DET_RECORD is off"):
             question()
-    assert json.dumps(repr(experiment))
+    assert (repr(experiment), str(experiment)) == (
+        "Experiment(not recorded)",
+        f"Experiment (not recorded): completed, best loss {experiment.best_trial.best_validation:.4g}",
+    )
     monkeypatch.setenv("DET_HOME", str(recording_home.path))
     monkeypatch.setenv("DET_RECORD", "on")
     assert train() == unrecorded
-    assert det.last_experiment().state is ExperimentState.COMPLETED
+    recorded = det.last_experiment()
+    assert facts_of(recorded) == known
+    assert repr(recorded) == f"Experiment({recorded.id})"
+    del experiment, question
+    gc.collect()
+    assert not list(temporary.glob("det-run-*"))
+
+
+@pytest.mark.parametrize("named", [None, "http://127.0.0.1:9"])
+def test_what_fails_before_its_first_batch_is_recorded_nowhere(
+    named: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DET_RECORD")
+    if named:
+        monkeypatch.setenv("DET_MASTER", named)
+    with pytest.raises(RuntimeError, match="shapes"):
+        train(width=2)
+    until_sent()
+    experiment = det.last_experiment()
+    assert experiment.state is ExperimentState.ERROR
+    with pytest.raises(NotRecordedError, match="before its first batch"):
+        assert experiment.id
+    assert not Home.default().runtime.exists()
+    assert not list(Home.default().path.rglob(REQUEST_NAME))
 
 
 def test_a_fork_that_comes_back_into_the_training_reports_nothing(

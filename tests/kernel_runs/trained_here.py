@@ -50,6 +50,10 @@ for batch in context.train(loader):
         while not (folder / "go").exists():
             time.sleep(0.02)
 print("trained", flush=True)
+run = det.last_experiment()
+losses = [row["loss"] for row in run.trials[0].metrics("training")]
+facts = {{"state": run.state.name, "losses": losses, "saved": run.top_checkpoint().batch}}
+(folder / "facts.json").write_text(json.dumps(facts))
 """
 
 
@@ -65,6 +69,12 @@ class Training:
         """The losses that the loop had."""
         losses: list[float] = json.loads((self._folder / "seen.json").read_text())
         return losses
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What its own handle said after the training."""
+        facts: dict[str, Any] = json.loads((self._folder / "facts.json").read_text())
+        return facts
 
     def go_on(self) -> int:
         """Let it train on; return its exit status."""

@@ -221,6 +221,24 @@ def test_checkpoints_that_a_kernel_has_in_another_folder_are_read_kept_and_delet
     assert [*folder.glob("0*")] == []
 
 
+def test_what_stays_on_another_machine_of_a_training_there_is_said(master: Master, tmp_path: Path) -> None:
+    laptop, there = tmp_path / "laptop", tmp_path / "there"
+    asked = kernel_run(laptop, process_facts(2**22 + 1, namespace="pid:[1]", machine="laptop"))
+    laptop.rename(tmp_path / "out of reach")
+    worker = KernelWorker(master, asked, there)
+    worker.start(length=20)
+    uuid = worker.checkpoint(20)
+    notice = master.get(f"/trials/{worker.trial_id}")["notice"]
+    assert notice.startswith("it trains on laptop: its output stays there, and its checkpoints")
+    there.rename(tmp_path / "out of reach, too")
+    for answer in (
+        master.client.get(f"/api/v1/checkpoints/{uuid}/files/weights"),
+        master.client.post(f"/api/v1/checkpoints/{uuid}/verify"),
+    ):
+        assert answer.status_code == 424
+        assert f"lie in {there} on the machine of its kernel" in answer.json()["error"]
+
+
 def test_its_configuration_is_kept_without_secrets_and_nothing_is_asked_of_workers(master: Master) -> None:
     config = {
         "notify": [{"webhook": "https://example.org/hook", "secret": "hush-hush"}],

@@ -1,6 +1,6 @@
-"""Runs on this machine without a master, to be read downward.
+"""Trainings in this process, to be read downward.
 
 ``calls`` and ``native_torch`` (what the user called, here) -> ``samples`` (which trials it means) -> ``experiment``
-(the block around its trials, and the services of each) -> the harness's controllers. What comes of it goes to
-``record`` -> ``store`` (the files), over which ``source`` gives the same handles as a master does.
+(the block around its trial, and the services for it) -> the harness's controllers. ``det_native.kernel_runs`` has it
+recorded, and has the source of its handle.
 """

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from det_native.experimental.local.experiment import LocalExperiment
-from det_native.experimental.local.samples import Sample, config_of_call, sample_of_call
-from det_native.experimental.proof import note_trained
+from det_native.experimental.local.samples import Sample, config_of_call, note_trained, sample_of_call
 from det_native.experimental.settings import Settings
 from det_native.runtime import Later
 from det_native.schema.config import ExperimentConfig

@@ -17,29 +17,25 @@ from det_native._version import PROTOCOL
 from det_native.client import rendering
 from det_native.client.addresses import named_master
 from det_native.client.last import note_begun
-from det_native.display.environment import in_notebook
-from det_native.errors import DetError, InvalidHP
+from det_native.display.environment import ends_with_notebook, in_notebook
+from det_native.errors import DetError, InvalidHP, NotRecordedError
 from det_native.experimental.choice import choice
 from det_native.experimental.directory import working_directory
-from det_native.experimental.local.checkpoint_place import place_of_checkpoints
-from det_native.experimental.local.failures import describe
 from det_native.experimental.local.output import copied_output
 from det_native.experimental.local.program import kept_program
 from det_native.experimental.local.progress import Observe, progress_bar, progress_line
 from det_native.experimental.local.samples import Sample
 from det_native.experimental.settings import Settings
 from det_native.frameworks import get_framework
-from det_native.kernel_runs.folder import VARIABLE, make_run_folder, records
-from det_native.kernel_runs.process import this_process
-from det_native.kernel_runs.recording import Recording
+from det_native.kernel_runs.folder import VARIABLE, make_run_folder, place_of_checkpoints, records
+from det_native.kernel_runs.recording import Recording, this_process
 from det_native.runtime import Later
 from det_native.schema.config import ExperimentConfig
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.kernel_runs import KernelRun
 from det_native.schema.lengths import UNTOLD
 from det_native.schema.manifests import CallKind, Framework
-from det_native.schema.own_message import is_out_of_memory, memory_advice
-from det_native.schema.rest import CaptureRow, Checkpoint, UserErrorInfo
+from det_native.schema.reports import CaptureRow, UserErrorInfo
 from det_native.schema.states import ExitReason
 
 if TYPE_CHECKING:
@@ -51,9 +47,11 @@ if TYPE_CHECKING:
     from det_native.client.handles import Experiment
     from det_native.experimental.origin import Origin
     from det_native.kernel_runs.source import KernelSource
+    from det_native.schema.rest import Checkpoint
 
 _UNRECORDED = f"This run is not recorded: {VARIABLE} is off."
 _NO_FOLDER = "This run is not recorded: neither DET_HOME nor the folder of temporary files could be written."
+_SHOWN_SECONDS = 30.0
 _QUICK_CHECK = "A quick check (test=True) is not recorded."
 
 
@@ -102,10 +100,13 @@ class LocalExperiment:
         self._run: LocalRun | None = None
         self._journal: Publications | None = None
         self._bundle: Bundle | None = None
-        self._recording: Recording | None = None
-        if not folder.temporary:
+        why = never = ""
+        if folder.temporary:
+            never = _QUICK_CHECK if settings.place.test else _UNRECORDED if not records() else _NO_FOLDER
+        else:
             self._bundle, why = kept_program(kind, payload, framework, settings, origin, folder.blobs)
-            self._recording = Recording(folder, self._request(why), named)
+        self._shown = threading.Event()
+        self._recording = Recording(folder, self._request(why), named, never)
         note_begun(Later(lambda: self.handle))
 
     @cached_property
@@ -117,10 +118,12 @@ class LocalExperiment:
 
     @cached_property
     def _source(self) -> KernelSource:
+        from det_harness.trial.spool import read_spool
+
         from det_native.kernel_runs.source import KernelSource
 
-        unrecorded = _QUICK_CHECK if self._settings.place.test else _UNRECORDED if not records() else _NO_FOLDER
-        return KernelSource(self._recording, self._load, unrecorded)
+        spool = self._folder.path / "spool"
+        return KernelSource(self._recording, reports=lambda: read_spool(spool), load=self._load, fetch=self._fetch)
 
     @property
     def in_view(self) -> bool:
@@ -144,6 +147,9 @@ class LocalExperiment:
         """Report the training of the block, which runs in the context directory and has to say its outcome."""
         from det_harness.trial.forks import this_is_the_worker
         from det_harness.trial.services import OwnProcessNeededError
+
+        from det_native.experimental.local.failures import describe
+        from det_native.schema.own_message import is_out_of_memory, memory_advice
 
         this_is_the_worker()
         reporter = self._open_reporter()
@@ -176,18 +182,19 @@ class LocalExperiment:
             self._end(reporter, ExitReason.COMPLETED)
 
     def _open_reporter(self) -> SpoolReporter:
-        from det_harness.local.connection import NoRecord, RecordedConnection
+        from det_harness.local.connection import RecordedConnection
         from det_harness.trial.publications import Publications
         from det_harness.trial.report import SpoolReporter
         from det_harness.trial.spool import Spool
 
-        folder, recording = self._folder, self._recording
-        if recording is not None:
+        folder, sent = self._folder, not self._folder.temporary
+        self._connection = RecordedConnection(self._recording, folder.run_id, sent=sent)
+        if sent:
             self._journal = Publications(folder.path, folder.run_id, *self._place)
-            self._show_when_recorded(recording)
+            self._show_when_recorded()
         return SpoolReporter(
-            NoRecord() if recording is None else RecordedConnection(recording, folder.run_id),
-            Spool(folder.path / "spool"),
+            self._connection,
+            Spool(folder.path / "spool", sent=sent),
             metric=self._environment.metric,
             smaller_is_better=self._environment.smaller_is_better,
             on_checkpoint=None if self._journal is None else self._journal.end,
@@ -228,7 +235,7 @@ class LocalExperiment:
         """Keep what the training in the block prints, and the files that it writes."""
         from det_harness.local.written_files import files_reported
 
-        if self._recording is None:
+        if self._folder.temporary:
             yield
             return
         with (
@@ -246,13 +253,10 @@ class LocalExperiment:
         target, metric = self._length, self._environment.metric
         shown: AbstractContextManager[Observe | None] = nullcontext()
         if self.in_view:
-            shown = progress_line(target, metric, over=lambda: recording is not None and recording.numbers is not None)
+            shown = progress_line(target, metric, over=lambda: recording.numbers is not None)
         elif settings.show != "none" and not settings.place.test and not get_framework(self._framework).own_progress:
             shown = progress_bar(target, metric)
         with shown as show:
-            if recording is None:
-                yield show
-                return
 
             def observe(batches: int, metrics: Mapping[str, Any]) -> None:
                 recording.begun.set()
@@ -261,7 +265,7 @@ class LocalExperiment:
 
             yield observe
 
-    def _show_when_recorded(self, recording: Recording) -> None:
+    def _show_when_recorded(self) -> None:
         """Have a live view under this cell as soon as there is something that it can ask."""
         if not self.in_view:
             return
@@ -272,8 +276,9 @@ class LocalExperiment:
 
             with suppress(DetError, OSError):
                 context.run(rendering.current().follow, self.handle, "view")
+            self._shown.set()
 
-        recording.when_recorded(lambda: threading.Thread(target=show, name="det-live-begins", daemon=True).start())
+        self._recording.when_recorded(threading.Thread(target=show, name="det-live-begins", daemon=True).start)
 
     def _note_end(self, run: LocalRun) -> None:
         """Make of this process what a training leaves beside its objects."""
@@ -290,9 +295,14 @@ class LocalExperiment:
             self._storage.fetch(last[1].uuid, Path(folder) / "files", last[1].sha256)
             harness.note_end(self._payload, Path(folder) / "files")
 
+    def _fetch(self, checkpoint: Checkpoint, directory: Path) -> None:
+        self._storage.fetch(checkpoint.uuid, directory)
+
     def _end(self, reporter: SpoolReporter, reason: ExitReason, error: UserErrorInfo | None = None) -> None:
         """Report how the training has ended; the thread goes on sending."""
         from det_harness.trial.ending import ended_early, leave_exit_report
+
+        from det_native.display.widget import can_show_widgets
 
         run, folder, recording = self._run, self._folder, self._recording
         early = (
@@ -302,17 +312,21 @@ class LocalExperiment:
             and ended_early(run.outcome, run.services.schedule, run.told_length)
         )
         report = reporter.exit(reason, self._batches(), error, early=early)
-        if recording is None:
-            reporter.close()
-            folder.remove()
-            return
         leave_exit_report(folder.path, report)
         reporter.leave()
         self._source.ended(reporter)
-        recording.end()
+        if reason is ExitReason.COMPLETED or self._connection.has_begun:
+            recording.end()
+        else:
+            recording.forget()
         if choice().folder is not None:  # a notebook that runs as a whole, where nobody waits
             with suppress(DetError):
                 choice().note(self.handle.id, self._named or "")
+        # A notebook that is only executed keeps nothing that comes after the cell.
+        if self.in_view and (ends_with_notebook() or not can_show_widgets()):
+            with suppress(NotRecordedError):
+                recording.wait()
+                self._shown.wait(_SHOWN_SECONDS)
         if recording.failed:
             print(recording.why_not)
         elif reason is ExitReason.USER_ERROR and report.batch:
@@ -336,6 +350,7 @@ class LocalExperiment:
             no_program=why_no_program,
             report=[CaptureRow.model_validate(row.model_dump()) for row in found],
             process=this_process(),
+            test=self._settings.place.test,
             directory=str(self._folder.path),
             started=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         )

@@ -8,13 +8,13 @@ from typing import Any
 
 from det_native.capture.log import ExecutionLog, current_log
 from det_native.errors import DivergedError, is_own, without_ours
-from det_native.schema import rest
 from det_native.schema.own_message import own_message, with_advice
+from det_native.schema.reports import UserErrorInfo
 
 _FRAME = re.compile(r'File "([^"\n]+)", line')
 
 
-def describe(error: BaseException, batch: int = 0) -> rest.UserErrorInfo:
+def describe(error: BaseException, batch: int = 0) -> UserErrorInfo:
     """Return an exception of a local run as it is kept with the experiment.
 
     Parameters
@@ -23,12 +23,12 @@ def describe(error: BaseException, batch: int = 0) -> rest.UserErrorInfo:
         The batch in which it was raised, counted from 1; 0 before the first one was done.
     """
     if isinstance(error, DivergedError):
-        return rest.UserErrorInfo(
+        return UserErrorInfo(
             type=type(error).__name__, message=error.without_batch, traceback="", batch=error.batch or batch
         )
     notes = getattr(error, "__notes__", ())
     log = current_log()
-    return rest.UserErrorInfo(
+    return UserErrorInfo(
         type=type(error).__name__,
         message=with_advice(own_message(error), " ".join(notes)) if notes else own_message(error),
         traceback=_text(error, log),

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from det_native.errors import of_the_users
 from det_native.experimental.cell_end import at_the_end
 from det_native.experimental.local.experiment import LocalExperiment
-from det_native.experimental.local.samples import config_of_call, sample_of_call
-from det_native.experimental.proof import note_trained
+from det_native.experimental.local.samples import config_of_call, note_trained, sample_of_call
 from det_native.experimental.settings import Settings
 from det_native.runtime import Later
 from det_native.schema.environment import Ranks

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from det_native.client import rendering
-from det_native.client.progress import newest_metrics
 
 _LINE_SECONDS = 0.5
 Observe = Callable[[int, Mapping[str, Any]], None]
@@ -31,6 +30,8 @@ def progress_bar(target: int, metric: str | None) -> Iterator[Observe]:
     newest: dict[str, Any] = {}
 
     def observe(batches: int, metrics: Mapping[str, Any]) -> None:
+        from det_native.client.progress import newest_metrics
+
         newest.update(metrics)
         view.update(min(batches / max(target, 1), 1.0), newest_metrics(newest, metric))
 
@@ -59,6 +60,8 @@ def progress_line(target: int, metric: str | None, *, over: Callable[[], bool]) 
     text = ""
 
     def observe(batches: int, metrics: Mapping[str, Any]) -> None:
+        from det_native.client.progress import newest_metrics
+
         nonlocal last, text
         newest.update(metrics)
         text = f"batch {batches}{f' of {target}' if target else ''}: {newest_metrics(newest, metric)}"

@@ -1,7 +1,22 @@
-"""The kinds: importing this package fills the table."""
+"""The kinds: importing this package fills the table with those of Python's classes.
 
-from importlib import import_module
-from pkgutil import iter_modules
+Those of a library's classes follow when an object of the library is met.
+"""
 
-for _module in iter_modules(__path__):
-    import_module(f"{__name__}.{_module.name}")
+from det_native.heap.edges import OF_LIBRARIES
+from det_native.heap.kinds import builtin, functions, instances, process  # noqa: F401 (each fills the table)
+
+OF_LIBRARIES |= {
+    "PIL": ("pillow_",),
+    "det_native": ("torch_",),
+    "jax": ("jax_",),
+    "jaxlib": ("jax_",),
+    "keras": ("keras2", "keras3"),
+    "numpy": ("numpy_",),
+    "pandas": ("pandas_",),
+    "polars": ("polars_",),
+    "pyarrow": ("pyarrow_",),
+    "tensorflow": ("tensorflow_", "tensorflow_datasets"),
+    "tensorflow_estimator": ("tensorflow_",),
+    "torch": ("torch_",),
+}

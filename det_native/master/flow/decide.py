@@ -6,7 +6,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 
-from det_native.schema.rest import ExitReport, UserErrorInfo
+from det_native.schema.reports import ExitReport, UserErrorInfo
 from det_native.schema.states import ExitReason
 
 # The errors that are gone with the next run, since it takes the checkpoint before.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from det_native.master.flow.decide import Cancel, Complete, Decision, Facts, Fail, Refuse, error_of, missing_of
 from det_native.schema.kernel_runs import KernelProcess
-from det_native.schema.rest import UserErrorInfo
+from det_native.schema.reports import UserErrorInfo
 from det_native.schema.states import ExitReason
 
 #: It ended in the middle of it, and nobody had asked the master for that.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from det_native.errors import CheckpointError, RequestError
 from det_native.master.flow.collection import of_starting_runs
@@ -47,6 +48,7 @@ def verify(context: Context, checkpoint: rest.Checkpoint) -> registry.Checkpoint
     with context.database.read() as connection:
         experiment = experiments.get(connection, checkpoint.experiment_id)
     storage = storage_of(context, experiment)
+    refuse_elsewhere(experiment, storage)
     try:
         storage.verify(checkpoint.manifest)
     except CheckpointError as error:
@@ -89,6 +91,13 @@ def delete(context: Context, owner: str, uuid: str) -> rest.Checkpoint:
         raise does_not_answer(storage.uri, error) from error
     with context.database.read() as connection:
         return checkpoints.get(connection, uuid, owner)
+
+
+def refuse_elsewhere(experiment: rest.Experiment, storage: CheckpointStorage) -> None:
+    """Raise RequestError, with where they are, for checkpoints that a kernel has written on another machine."""
+    if experiment.in_kernel and storage.uri.startswith("/") and not Path(storage.uri).is_dir():
+        text = f"lie in {storage.uri} on the machine of its kernel: only a process there can read them"
+        raise RequestError(424, f"The checkpoints of experiment {experiment.id} {text}.")
 
 
 def does_not_answer(uri: str, error: OSError) -> RequestError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection
@@ -139,6 +140,10 @@ def _store(
         started=begun,
     )
     handle: dict[str, Any] = {KERNEL: asked.process.model_dump(), "directory": asked.directory}
+    if not Path(asked.directory).is_dir():
+        where = f"it trains on {asked.process.machine or 'another machine'}"
+        text = f"{where}: its output stays there, and its checkpoints if they lie in a folder of that machine"
+        trials.set_notice(transaction, trial_id, text)
     token = runs.hash_of(asked.token)
     runs.create(transaction, trial_id, asked.run_id, token_hash=token, slots=[], handle=handle, created=begun)
     return KernelRunRecorded(experiment_id=experiment_id, trial_id=trial_id)

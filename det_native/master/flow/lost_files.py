@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 
 from det_native.errors import StorageError
 from det_native.master.store import bundles
-from det_native.schema.rest import ExitReport
+from det_native.schema.reports import ExitReport
 from det_native.storage.blobs import BlobStore
 
 logger = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from det_native.errors import StorageError
-from det_native.schema.rest import Report, ReportBatch
+from det_native.schema.reports import Report, ReportBatch
 from det_native.schema.sealed import unseal
 
 BATCH = 500

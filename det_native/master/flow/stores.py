@@ -10,10 +10,10 @@ from concurrent.futures import TimeoutError as Late
 
 from det_native.errors import MasterStartError, MissingDependencyError, StorageError
 from det_native.master.flow.places import Places
+from det_native.storage.addresses import open_folder
 from det_native.storage.blobs import BlobStore
 from det_native.storage.datasets import DataStore
 from det_native.storage.folder import buffered
-from det_native.storage.remote_folder import open_folder
 from det_native.storage.shared_blobs import SharedBlobs
 from det_native.storage.shared_data import SharedData
 

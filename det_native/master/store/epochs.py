@@ -9,7 +9,7 @@ from det_native.master.store.bulk import bulk_insert
 from det_native.master.store.database import Transaction
 from det_native.master.store.tables import epochs as table
 from det_native.master.store.tables import runs
-from det_native.schema.rest import EpochRow
+from det_native.schema.reports import EpochRow
 
 
 def add(transaction: Transaction, trial_id: int, run: int, row: EpochRow) -> None:

@@ -12,7 +12,7 @@ from det_native.master.store.metrics import stored_rows
 from det_native.master.store.pyramid import LEVELS, Key, width
 from det_native.master.store.tables import buckets, metrics
 from det_native.schema.numbers import number
-from det_native.schema.rest import MetricsReport
+from det_native.schema.reports import MetricsReport
 from det_native.schema.states import MetricKind
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from det_native.master.store import trials as trial_store
 from det_native.master.store.database import Transaction
 from det_native.master.store.encoding import now
 from det_native.master.store.tables import batch_times, experiments, runs, trials
-from det_native.schema.rest import ExitReport
+from det_native.schema.reports import ExitReport
 from det_native.schema.states import ExperimentState, MetricKind, RunState, TrialState
 
 

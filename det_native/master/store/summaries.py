@@ -21,7 +21,7 @@ from det_native.master.store.database import Database, Transaction
 from det_native.master.store.pyramid import Key
 from det_native.master.store.tables import experiments, metric_summaries, trials, unsummarised
 from det_native.schema.numbers import number
-from det_native.schema.rest import MetricsReport
+from det_native.schema.reports import MetricsReport
 from det_native.schema.states import MetricKind
 from det_native.schema.summaries import MetricSummary, TrialSummary
 

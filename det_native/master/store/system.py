@@ -13,7 +13,7 @@ from det_native.master.store.bulk import bulk_insert
 from det_native.master.store.database import Transaction
 from det_native.master.store.encoding import dumps
 from det_native.master.store.tables import system_samples as table
-from det_native.schema.rest import ReportBatch, SystemReport, SystemSample
+from det_native.schema.reports import ReportBatch, SystemReport, SystemSample
 from det_native.schema.system_samples import MOST_SAMPLES, Weighed, only_new, thin, thin_by_rank
 
 logger = logging.getLogger(__name__)

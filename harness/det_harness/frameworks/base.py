@@ -16,12 +16,10 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from det_harness.trial.after_training import weights_in
 from det_native.callsite import asking_frame, left_on_purpose, place_in, runs_after_loop
 from det_native.errors import ArgumentError, CheckpointError, TrialDefinitionError, UnsupportedFeatureError
 from det_native.frameworks import framework_taking, get_framework, resolve, trial_class_titles
 from det_native.imports import load
-from det_native.past_history import PastHistory
 from det_native.schema.environment import TrialEnvironment
 
 if TYPE_CHECKING:
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
     from det_harness.program.calls import ProgramSource
     from det_harness.ranks.communicator import Communicator
     from det_harness.trial.services import Controller, Outcome, Services
+    from det_native.past_history import PastHistory
     from det_native.schema.job import Gang
 
 
@@ -269,6 +268,8 @@ class FrameworkHarness:
         made : Path
             An existing folder for what has to be written first.
         """
+        from det_harness.trial.after_training import weights_in
+
         return weights_in(directory)
 
     def at_home(self, loaded: Any) -> Any:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-import os
+from threading import Event
 from typing import TYPE_CHECKING, Protocol
 
+from det_harness.trial import activity
 from det_native.errors import AuthenticationError, FencedError, MasterError, MasterUnreachableError, RequestError
-from det_native.schema.rest import ReportsAccepted
+from det_native.schema.reports import ReportsAccepted
 
 if TYPE_CHECKING:
     from det_native.client.session import Session
 
 
+# So often is looked whether the first batch is done; frameworks count batches before they report any.
+_LOOK_SECONDS = 0.1
+
+
 class Record(Protocol):
     """What is needed of ``det_native.kernel_runs.recording.Recording``."""
+
+    begun: Event
 
     def session_of_run(self) -> Session:
         """Return the session for the run's reports; raises MasterError if no master has the run."""
@@ -28,18 +35,26 @@ class Record(Protocol):
 class RecordedConnection:
     """Records the run, then sends its reports; implements ``report.Connection``.
 
-    Whatever goes wrong, the training goes on, and the reports wait.
+    Whatever goes wrong, the training goes on, and the reports wait. Those that are not `sent` stay where they are.
     """
 
-    def __init__(self, record: Record, run_id: str) -> None:
-        self._record = record
-        self._run_id = run_id
-        self._process = os.getpid()
+    def __init__(self, record: Record, run_id: str, *, sent: bool = True) -> None:
+        self._record, self._run_id, self._sent = record, run_id, sent
+        self._steps = activity.steps()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a batch of the training is done: from then on it is a run."""
+        return self._record.begun.is_set() or activity.steps() != self._steps
 
     def send(self, reports: list[str], progress: int | None = None, waiting: str | None = None) -> ReportsAccepted:
         """Send reports; see ``MasterConnection.send()``."""
+        if not self._sent:
+            return ReportsAccepted(through=0)
         try:
-            session = self._record.session_of_run()  # which waits for the first batch before more is loaded
+            while not self.has_begun:  # before that, nothing more is loaded either
+                self._record.begun.wait(_LOOK_SECONDS)
+            session = self._record.session_of_run()
             from det_harness.worker.connection import MasterConnection
 
             connection = MasterConnection(session, self._run_id)
@@ -57,16 +72,4 @@ class RecordedConnection:
 
     def best(self) -> float | None:
         """Return None: the validations of this run are all that count."""
-        return None
-
-
-class NoRecord:
-    """Where reports go that nobody keeps; implements ``report.Connection``."""
-
-    def send(self, reports: list[str], progress: int | None = None, waiting: str | None = None) -> ReportsAccepted:
-        """Take them."""
-        return ReportsAccepted(through=0)
-
-    def best(self) -> float | None:
-        """Return None."""
         return None

@@ -92,9 +92,9 @@ class PrintingReporter(PassingReporter):
         print(f"  {'validated' if self._validates else 'compared by'}: {_listed(metrics)}")
 
     def checkpoint(self, location: str, manifest: CheckpointManifest) -> None:
-        """Pass on a checkpoint and say where it is."""
+        """Pass on a checkpoint and say so; it goes with the check."""
         self._reporter.checkpoint(location, manifest)
-        print(f"  saved a checkpoint of {manifest.size} bytes: {location}")
+        print(f"  saved a checkpoint of {manifest.size} bytes")
 
     def no_validation(self) -> None:
         """Pass on that nothing validates."""

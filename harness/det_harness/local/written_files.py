@@ -9,13 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from det_harness.trial.open_files import OpenFiles
 from det_native.errors import DetError
 from det_native.schema.home import Home
 from det_native.schema.outputs import MOST_OF_REPORT, WrittenFile
 from det_native.storage.blobs import BlobStore
 from det_native.storage.file_states import Folder, State, walk
-from det_native.storage.written_files import FileCollection, limits_of
 
 #: In a folder with more files, which may be a home folder, nobody looks for those that are new.
 MOST_WALKED = 10_000
@@ -55,6 +53,9 @@ def files_reported(
 def _written(
     root: Path, before: dict[str, State] | None, own: frozenset[str], blobs: str, batch: int
 ) -> list[WrittenFile]:
+    from det_harness.trial.open_files import OpenFiles
+    from det_native.storage.written_files import FileCollection, limits_of
+
     now = None if before is None else _states(root, own)
     if before is None or now is None:
         note = f"The working directory has more than {MOST_WALKED} files: those of the training are not listed."

@@ -25,9 +25,10 @@ from det_harness.logged.limits import (
     WAITING,
     WAITING_SECONDS,
     NotKeptError,
+    checked_name,
     megabytes,
+    series_name,
 )
-from det_harness.logged.names import checked_name, series_name
 from det_harness.logged.numbers import number_of
 from det_native.errors import StorageError
 from det_native.logged.place import only_logged

@@ -18,7 +18,7 @@ from det_native.heap.values import unpack_whole
 from det_native.schema.job import TrialJob
 from det_native.schema.manifests import Program
 from det_native.schema.proof import DIFFERS, CallProof
-from det_native.schema.rest import CaptureRow
+from det_native.schema.reports import CaptureRow
 from det_native.schema.sampling import trial_seeds
 
 logger = logging.getLogger("det_harness")

@@ -6,7 +6,7 @@ import ast
 import logging
 
 from det_native.schema.manifests import Cell, Program
-from det_native.schema.rest import CaptureRow
+from det_native.schema.reports import CaptureRow
 
 logger = logging.getLogger("det_harness")
 

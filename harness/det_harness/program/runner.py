@@ -27,7 +27,7 @@ from det_harness.trial import rng
 from det_native._version import PROTOCOL
 from det_native.errors import BundleCheckError, Problem, ProtocolMismatchError, TrialDefinitionError
 from det_native.schema.manifests import BundleManifest, StreamsEntry, ValueEntry
-from det_native.schema.rest import CaptureRow
+from det_native.schema.reports import CaptureRow
 
 _FUTURES = 0
 for _name in __future__.all_feature_names:

@@ -13,7 +13,7 @@ from det_harness.program.null_handle import NOT_TRAINED, NullHandle
 from det_native.heap.unknown_argument import argument_advice
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.own_message import is_out_of_memory, memory_advice, own_message, with_advice
-from det_native.schema.rest import UserErrorInfo
+from det_native.schema.reports import UserErrorInfo
 
 _LONGEST = 20_000
 #: Characters of one message in a traceback: of more than one there is room, and for the frames.

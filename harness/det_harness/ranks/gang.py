@@ -12,9 +12,9 @@ from det_harness.trial.services import Reporter
 from det_native.errors import RankLostError, UnreachableError
 from det_native.schema.environment import Ranks
 from det_native.schema.job import Gang
-from det_native.schema.outputs import WrittenFile
+from det_native.schema.outputs import LoggedMedium, WrittenFile
 from det_native.schema.ranks import SHARED_WITHIN
-from det_native.schema.rest import CaptureRow, ExitReport, LoggedMedium, UserErrorInfo
+from det_native.schema.reports import CaptureRow, ExitReport, UserErrorInfo
 from det_native.schema.states import ExitReason
 
 _FAILED_SUFFIX = ".failed"

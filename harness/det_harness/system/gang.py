@@ -8,7 +8,7 @@ from pathlib import Path
 from det_harness.system.sampler import Take, sampled
 from det_native.schema.environment import Ranks
 from det_native.schema.job import TrialJob
-from det_native.schema.rest import SystemSample
+from det_native.schema.reports import SystemSample
 from det_native.schema.system_samples import LeftSamples, left_samples, only_new
 
 

@@ -13,7 +13,7 @@ from det_harness.system.meter import Meter
 from det_harness.system.usage import Reading, metrics_between
 from det_native.errors import DetError
 from det_native.schema.nvml import begun_once
-from det_native.schema.rest import SystemSample
+from det_native.schema.reports import SystemSample
 
 logger = logging.getLogger("det_harness")
 

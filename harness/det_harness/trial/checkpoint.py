@@ -12,21 +12,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from det_harness.logged.cell_output import CellOutput
-from det_harness.trial import after_training
-from det_harness.trial.full_disk import DiskWait, has_spare_disk, spare_folder, watched
 from det_harness.trial.publications import Publications
-from det_harness.trial.publishing import Publication, Rest, disk_errors
 from det_harness.trial.services import Reporter
-from det_harness.trial.throttle import Throttle
 from det_native._version import __version__
 from det_native.errors import CheckpointError, DiskFullError
 from det_native.frameworks import get_framework
 from det_native.schema.manifests import CheckpointManifest, Framework, Sha256
 from det_native.storage.checkpoints import CheckpointStorage
+
+if TYPE_CHECKING:
+    from det_harness.logged.cell_output import CellOutput
+    from det_harness.trial.full_disk import DiskWait
+    from det_harness.trial.publishing import Publication, Rest
 
 logger = logging.getLogger("det_harness")
 
@@ -118,6 +118,10 @@ class TrialCheckpoints:
         StorageError
             If this checkpoint cannot be written, or the one before could not be published.
         """
+        from det_harness.trial.full_disk import DiskWait
+        from det_harness.trial.publishing import Publication
+        from det_harness.trial.throttle import Throttle
+
         self.wait()
         uuid = str(uuid4())
         disk = DiskWait(self._storage.uri, batch, self._reporter.waiting, self._stop)
@@ -172,6 +176,8 @@ class TrialCheckpoints:
             return
 
         def written(folder: Path) -> None:
+            from det_harness.trial import after_training
+
             self._storage.fetch(last.uuid, folder, last.sha256)
             after = folder / after_training.FOLDER
             shutil.rmtree(after, ignore_errors=True)
@@ -187,6 +193,9 @@ class TrialCheckpoints:
         self, batch: int, write: Callable[[Path], Rest | None], disk: DiskWait | None
     ) -> tuple[Path, Rest | None]:
         """Return a fresh folder with what `write` puts into it, and what it leaves for later."""
+        from det_harness.trial.full_disk import has_spare_disk, spare_folder, watched
+        from det_harness.trial.publishing import disk_errors
+
         spare = False
         while True:
             folder = None

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from det_harness.trial.schedule import Schedule
 from det_harness.trial.services import Outcome
 from det_native.schema.lengths import UNTOLD
-from det_native.schema.rest import ExitReport
+from det_native.schema.reports import ExitReport
 
 logger = logging.getLogger("det_harness")
 

@@ -8,12 +8,12 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from det_harness.trial import after_training
-from det_native.heap import call, roots
-from det_native.heap.call import CallSnapshot
 from det_native.schema.environment import TrialEnvironment
+
+if TYPE_CHECKING:
+    from det_native.heap.call import CallSnapshot
 
 logger = logging.getLogger("det_native")
 
@@ -27,6 +27,9 @@ def snapshot_of(
     frame: FrameType | None = None,
 ) -> CallSnapshot:
     """Return all that a call can reach, as it is now; trials of a search need not begin with the same values."""
+    from det_native.heap import roots
+    from det_native.heap.call import CallSnapshot
+
     config = {} if environment is None else environment.config
     exact = (config.get("searcher") or {}).get("name", "single") == "single"
     return CallSnapshot(*roots.roots_of_call(frame), given, kept_elsewhere, exact=exact)
@@ -77,6 +80,8 @@ class KeptChanges:
         return hashlib.blake2b(self._packed()).digest()
 
     def _packed(self) -> bytes:
+        from det_native.heap import call
+
         snapshot = self._snapshot()
         if snapshot is None:
             return b""
@@ -103,6 +108,8 @@ class KeptChanges:
 
 def write(folder: Path, content: bytes) -> None:
     """Write the files of a checkpoint, if there is anything to be in them."""
+    from det_native.heap import call
+
     if content:
         size = len(content) - json.loads(content.partition(b"\n")[0])[1]
         (folder / _FILE).write_bytes(content[:size])
@@ -117,6 +124,8 @@ def read(folder: Path, name: str = _FILE) -> bytes:
 
 def folder_in(checkpoint: Path, name: str = _FILE) -> Path:
     """Return the folder of a checkpoint whose file is the latest."""
+    from det_harness.trial import after_training
+
     after = after_training.weights_in(checkpoint)
     return after if (after / name).exists() else checkpoint
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from det_native.errors import TrialDefinitionError
 from det_native.schema.metric_names import suggestion
-from det_native.schema.rest import LONGEST_NAMES, MOST_METRICS
+from det_native.schema.reports import LONGEST_NAMES, MOST_METRICS
 
 # Characters of a value in a message.
 _DESCRIBED = 60

@@ -11,10 +11,9 @@ from typing import Any, Protocol
 
 from det_harness.trial import activity
 from det_harness.trial.forks import end_forked_child
-from det_harness.trial.held import Held, HeldReports
 from det_harness.trial.metrics import check_names, refuse_long_names
 from det_harness.trial.rows import ROWS, Columns, LoggedRows, TrainingRows
-from det_harness.trial.spool import Spool, SpooledBatch
+from det_harness.trial.spool import Held, HeldReports, Spool, SpooledBatch
 from det_native.errors import (
     AuthenticationError,
     DiskFailedError,
@@ -25,9 +24,8 @@ from det_native.errors import (
     StorageError,
 )
 from det_native.schema.manifests import CheckpointManifest
-from det_native.schema.numbers import words
-from det_native.schema.outputs import ArtifactsReport, WrittenFile
-from det_native.schema.rest import (
+from det_native.schema.outputs import ArtifactsReport, LoggedMedium, MediaReport, WrittenFile
+from det_native.schema.reports import (
     NOTICE_LENGTH,
     AnyReport,
     CaptureRow,
@@ -36,8 +34,6 @@ from det_native.schema.rest import (
     EpochReport,
     EpochRow,
     ExitReport,
-    LoggedMedium,
-    MediaReport,
     MetricsReport,
     NoValidationReport,
     ReportsAccepted,
@@ -175,6 +171,8 @@ class SpoolReporter:
 
     def validation(self, batch: int, metrics: Mapping[str, Any]) -> None:
         """Report the metrics of one validation."""
+        from det_native.schema.numbers import words
+
         check_names(metrics, batch)
         refuse_long_names(metrics, batch)
         with self._wake:

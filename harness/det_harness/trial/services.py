@@ -8,17 +8,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from det_harness.logged.deaf import DeafRecorder
 from det_harness.logged.recorder import Recorder
 from det_harness.ranks.communicator import Communicator, OneProcess
 from det_harness.trial.batch_count import BatchCount
 from det_harness.trial.schedule import Schedule
-from det_harness.trial.throttle import Throttle
-from det_harness.trial.user_files import UserFiles
-from det_harness.trial.warm_start import WarmStart
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.manifests import CheckpointManifest
-from det_native.schema.rest import EpochRow, SystemSample
+from det_native.schema.reports import EpochRow, SystemSample
+
+if TYPE_CHECKING:
+    from det_harness.logged.deaf import DeafRecorder
+    from det_harness.trial.throttle import Throttle
+    from det_harness.trial.user_files import UserFiles
+    from det_harness.trial.warm_start import WarmStart
 
 
 class OwnProcessNeededError(BaseException):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from det_harness.trial.metrics import described, scalar
-from det_native.schema.rest import LONGEST_VALUE, LONGEST_VALUES
+from det_native.schema.reports import LONGEST_VALUE, LONGEST_VALUES
 
 logger = logging.getLogger("det_harness")
 

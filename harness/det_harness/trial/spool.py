@@ -9,7 +9,7 @@ leave an incomplete last line, which is to be ignored.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,12 +48,15 @@ class Spool:
         Made if it is not there; must be empty.
     segment_bytes : int
         Size after which a new segment begins.
+    sent : bool
+        Whether the reports are for a master; otherwise they stay as long as their folder.
     """
 
-    def __init__(self, directory: Path, *, segment_bytes: int = _SEGMENT_BYTES) -> None:
+    def __init__(self, directory: Path, *, segment_bytes: int = _SEGMENT_BYTES, sent: bool = True) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.directory = directory
         self._segment_bytes = segment_bytes
+        self._sent = sent
         self._segments: list[_Segment] = []
         self._descriptor: int | None = None
         self._read_offset = 0
@@ -96,7 +99,7 @@ class Spool:
         StorageError
             If they are not what was written.
         """
-        for position, segment in enumerate(self._segments):
+        for position, segment in enumerate(self._segments if self._sent else ()):
             offset = self._read_offset if position == 0 else 0
             if offset < segment.size:
                 return self._read_from(segment, offset)
@@ -112,12 +115,12 @@ class Spool:
 
     def empty(self) -> bool:
         """Return whether everything was confirmed."""
-        return sum(segment.size for segment in self._segments) <= self._read_offset
+        return not self._sent or sum(segment.size for segment in self._segments) <= self._read_offset
 
     def close(self) -> None:
         """Close; removes the last segment if all of it was confirmed."""
         self._close_segment()
-        if self.empty():
+        if self._sent and self.empty():
             while self._segments:
                 self._drop_first()
 
@@ -204,3 +207,47 @@ def read_spool(directory: Path) -> Iterator[str]:
     for path in sorted(directory.glob("*.jsonl")):
         for line in path.read_bytes().split(b"\n")[:-1]:
             yield _text(path, line)
+
+
+# Characters that wait before the training waits too.
+_MOST = 64 << 20
+
+
+@dataclass(frozen=True)
+class Held:
+    """A report that waits in memory; `then` is called once it is in the spool, or the master has it."""
+
+    seq: int
+    text: str
+    durable: bool
+    then: Callable[[], None] | None
+
+
+class HeldReports:
+    """What the disk does not take, in order; all later ones wait behind it."""
+
+    def __init__(self) -> None:
+        self._reports: list[Held] = []
+        self._size = 0
+
+    def __len__(self) -> int:
+        return len(self._reports)
+
+    @property
+    def full(self) -> bool:
+        """Whether the training is to wait."""
+        return self._size > _MOST
+
+    def add(self, held: Held) -> None:
+        """Have a report wait behind all others."""
+        self._reports.append(held)
+        self._size += len(held.text)
+
+    def first(self, count: int) -> list[Held]:
+        """Return the first ones, at most so many."""
+        return self._reports[:count]
+
+    def drop(self, count: int) -> None:
+        """Forget the first ones."""
+        self._size -= sum(len(held.text) for held in self._reports[:count])
+        del self._reports[:count]

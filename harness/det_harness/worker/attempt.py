@@ -59,7 +59,7 @@ from det_native.errors import (
 from det_native.frameworks import get_framework
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.job import EXIT_RANK_FAILED, TrialJob
-from det_native.schema.rest import UserErrorInfo
+from det_native.schema.reports import UserErrorInfo
 from det_native.schema.states import ExitReason
 from det_native.storage.blobs import BlobStore
 from det_native.storage.cached_blobs import blobs_of_job

@@ -8,7 +8,7 @@ from pathlib import Path
 from det_native.client.session import Session
 from det_native.schema import routes
 from det_native.schema.home import Home, read_runtime
-from det_native.schema.rest import ReportsAccepted
+from det_native.schema.reports import ReportsAccepted
 
 _SEND_SECONDS = 30.0
 _BEST_SECONDS = 1.0

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from det_native.errors import WorkerEnvironmentError
 from det_native.schema.packages import distributions_in
-from det_native.schema.rest import ExitReport, UserErrorInfo
+from det_native.schema.reports import ExitReport, UserErrorInfo
 from det_native.schema.states import ExitReason
 from det_native.storage.room import lacks_room
 

@@ -89,6 +89,7 @@ def get_checkpoint_file(
         raise NotFoundError(f"Checkpoint {uuid} has no file {path!r}.")
     service.collector.reads(uuid)
     storage = storage_of(service.context, experiment)
+    kept_checkpoints.refuse_elsewhere(experiment, storage)
     begin = min(offset, file.size)
     try:
         storage.check(checkpoint.manifest, path)  # once the answer has begun, nothing can be said of it

@@ -19,7 +19,7 @@ from det_harness.trial.services import Services
 from det_native.keras.native import FitCall
 from det_native.past_history import MetricsByEpoch
 from det_native.schema.numbers import number
-from det_native.schema.rest import MOST_METRICS, EpochRow
+from det_native.schema.reports import MOST_METRICS, EpochRow
 
 logger = logging.getLogger("det_native")
 

@@ -447,12 +447,12 @@ class TrainingCallbacks(NamingCallbacks):
         Means over the ranks are a collective call; not `together`, each reports its own. Where an epoch `ends` with
         them, the last row waits for what callbacks add to it.
         """
-        activity.step()
         self._report_at = time.monotonic() + _REPORT_INTERVAL
         self._epochs.release()
         rows, self._rows = self._rows, []
         if not rows:
             return
+        activity.step()
         names = dict.fromkeys(name for _, logs in rows for name in logs)
         columns = {name: [as_number(logs.get(name)) for _, logs in rows] for name in names}
         self.logs = {name: value for name in rows[-1][1] if (value := columns[name][-1]) is not None}

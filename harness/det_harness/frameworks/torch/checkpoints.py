@@ -7,23 +7,29 @@ import logging
 import tempfile
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from det_harness.frameworks.torch import changed, sharded_state, trial_state
 from det_harness.frameworks.torch.hooks import CallbackHooks
-from det_harness.frameworks.torch.host_copy import HostMemory
 from det_harness.frameworks.torch.reduction import Reduction
-from det_harness.ranks import checkpoint_files
-from det_harness.ranks.brought_files import bring
 from det_harness.trial import heap_file, rng
-from det_harness.trial.publishing import disk_errors
 from det_harness.trial.services import Services
-from det_harness.trial.throttle import Throttle
+from det_native.imports import Later
 from det_native.pytorch import PyTorchTrialContext
 from det_native.pytorch.native import PyTorchNativeContext
 from det_native.schema.manifests import CheckpointManifest
 from det_native.tensorboard import place
+
+if TYPE_CHECKING:
+    from det_harness.frameworks.torch import host_copy, sharded_state, trial_state
+    from det_harness.ranks import checkpoint_files
+    from det_harness.trial.throttle import Throttle
+else:
+    host_copy, sharded_state, trial_state = (
+        Later(f"det_harness.frameworks.torch.{name}") for name in ("host_copy", "sharded_state", "trial_state")
+    )
+    checkpoint_files = Later("det_harness.ranks.checkpoint_files")
 
 logger = logging.getLogger("det_harness")
 
@@ -52,14 +58,20 @@ class TorchCheckpoints:
         self._context = context
         self._hooks = hooks
         self._reduction = reduction
-        self._memory = HostMemory()
-        self._shards = sharded_state.ShardWriter(services.communicator)
         # On other ranks than the first, whose checkpoints have a thread of their own.
         self._writing: Future[None] | None = None
         self._position: Callable[[], Any] = lambda: None
         self._digest_at_end: bytes | None = None
         self._changes = heap_file.KeptChanges(lambda: getattr(context, "snapshot", None))
         self._files = services.files
+
+    @cached_property
+    def _memory(self) -> host_copy.HostMemory:
+        return host_copy.HostMemory()
+
+    @cached_property
+    def _shards(self) -> sharded_state.ShardWriter:
+        return sharded_state.ShardWriter(self._communicator)
 
     def restore(self) -> Any:
         """Put the state of the checkpoint back, if there is one; returns the position in the training data, or None.
@@ -167,6 +179,8 @@ class TorchCheckpoints:
         return facts.get("position")
 
     def _restore_state(self, folder: Path) -> None:
+        from det_harness.frameworks.torch import changed
+
         rank, size = self._communicator.rank, self._communicator.size
         own = checkpoint_files.folder_of(folder, rank)
         made_by = checkpoint_files.count(folder)
@@ -208,6 +222,8 @@ class TorchCheckpoints:
         return state
 
     def _write(self, folder: Path) -> Callable[[Throttle], None] | None:
+        from det_harness.trial.throttle import Throttle
+
         state, sharded = sharded_state.take_out(self._state())
         write_weights = trial_state.save(folder, state, self._schedule.snapshot(), self._position(), self._memory)
         if self._files is not None:
@@ -227,6 +243,9 @@ class TorchCheckpoints:
 
     def _save_own(self, batch: int) -> None:
         """Send the first rank what a rank other than it has of its own, and begin to write its shards."""
+        from det_harness.ranks.brought_files import bring
+        from det_harness.trial.publishing import disk_errors
+
         self.wait()
         state, sharded = sharded_state.take_out(self._state())
         with disk_errors(tempfile.gettempdir(), batch):
@@ -259,6 +278,8 @@ class TorchCheckpoints:
         return {"loads": "model" if len(self._context.models) == 1 else "models"}
 
     def _saved(self, uuid: str, folder: Path) -> None:
+        from det_harness.ranks.brought_files import bring
+
         trial_state.note_uuid(folder, uuid)
         self._communicator.broadcast_object((uuid, str(folder)))
         self._hooks.call("on_checkpoint_write_end", str(folder))

@@ -11,7 +11,6 @@ from typing import Any
 import torch
 
 from det_native.errors import MissingDependencyError, TrialDefinitionError, UnsupportedFeatureError
-from det_native.pytorch.amp_models import autocasts
 from det_native.schema.torch_config import TorchCompile
 
 _FIELD = "optimizations.torch_compile"
@@ -41,6 +40,8 @@ class Compilation:
         settings = self._settings
         if not settings.enabled:
             return
+        from det_native.pytorch.amp_models import autocasts
+
         if settings.backend == "inductor" and device.type == "cpu":
             _check_cpp_compiler()
         if any(autocasts(model) for model in models):

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import Any, Protocol
 
 import torch
 
-from det_harness.frameworks.torch import sharded_state
 from det_harness.frameworks.torch.checks import check_evaluation, checked_by_name, overrides, takes_batch_idx
-from det_harness.frameworks.torch.lockstep import in_step
 from det_harness.frameworks.torch.reduction import Reduction
+from det_harness.ranks.communicator import Communicator
 from det_harness.trial import activity
 from det_harness.trial.metrics import compared_number, described
 from det_harness.trial.services import Services
@@ -21,7 +21,7 @@ from det_harness.trial.side_metrics import SideMetrics, UnrecordableError, recor
 from det_native.errors import InvalidDataError, TrialDefinitionError
 from det_native.pytorch import DataLoader, PyTorchTrial, PyTorchTrialContext, Reducer
 from det_native.schema.environment import TrialEnvironment
-from det_native.schema.rest import LONGEST_VALUE
+from det_native.schema.reports import LONGEST_VALUE
 
 _REDUCER = "A reducer of wrap_reducer()"
 
@@ -97,12 +97,17 @@ class Evaluation:
         self._communicator = services.communicator
         self._side_metrics = SideMetrics(quiet=services.communicator.rank > 0)
         self._wording = wording
-        self._sharded = sharded_state.mesh_of(context.models) is not None
         method: Callable[[Any], Any] = trial.evaluate_full_dataset if self._full else trial.evaluate_batch
         if not self._full and takes_batch_idx(method):
             method = self._numbered(method)
         self._evaluate = context.around_evaluation(method)
         self._batch_idx = 0
+
+    @cached_property
+    def _sharded(self) -> bool:
+        from det_harness.frameworks.torch.sharded_state import mesh_of
+
+        return mesh_of(self._context.models) is not None
 
     def _numbered(self, evaluate: Callable[..., Any]) -> Callable[[Any], Any]:
         """Return an evaluation that is told the number of the batch in this validation, of this slot."""
@@ -264,3 +269,32 @@ def shard_of(environment: TrialEnvironment) -> dict[str, Any]:
     """Return the arguments of a loader that give each rank its share of the records."""
     ranks = environment.ranks
     return {"num_replicas": ranks.size, "rank": ranks.rank, "seed": environment.trial_seed}
+
+
+_END = object()
+
+
+def in_step(batches: Iterable[Any], communicator: Communicator) -> Iterator[tuple[Any, bool]]:
+    """Yield as many batches on every rank as the rank with most of them has; a collective iteration.
+
+    Yields
+    ------
+    batch
+        The rank's own; where it has none left, one that was there before, or that another rank has.
+    counts : bool
+        Whether it is the rank's own.
+    """
+    stream = iter(batches)
+    last: Any = _END
+    while True:
+        batch = next(stream, _END)
+        if batch is not _END:
+            last = batch
+        some, lacking = communicator.all_reduce_any(batch is not _END, last is _END)()
+        if not some:
+            return
+        if lacking:
+            offered = communicator.all_gather_object((last is not _END, None if last is _END else last))
+            if last is _END:
+                last = next(value for there, value in offered if there)
+        yield last, batch is not _END

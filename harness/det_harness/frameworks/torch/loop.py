@@ -8,7 +8,6 @@ from types import FrameType
 from typing import Any
 
 from det_harness.frameworks.base import LoopController
-from det_harness.frameworks.torch.call_snapshot import begin_loop
 from det_harness.frameworks.torch.native import CapturedCall
 from det_harness.frameworks.torch.ranks import Met
 from det_harness.frameworks.torch.training import TorchTraining
@@ -45,6 +44,8 @@ class TorchLoopController(LoopController):
     def _begin_loop(self, frame: FrameType | None) -> None:
         self._call.context.begin_loop()
         if self._call.context.role == "worker":  # here nothing goes on from a checkpoint
+            from det_harness.frameworks.torch.call_snapshot import begin_loop
+
             begin_loop(self._call.context, frame)
 
     def _next(self) -> Any:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from det_harness.frameworks.torch.trial_state import wrapper_of
 from det_harness.ranks.communicator import Communicator
 from det_native.pytorch import PyTorchTrialContext
 from det_native.pytorch.gradients import Gradients
@@ -60,6 +59,7 @@ class RanksInStep:
         """Make the models equal before the first batch, and be ready to exchange gradients."""
         if self.several:
             from det_harness.frameworks.torch.gradients.replicas import Buffers, broadcast_models, check_alike
+            from det_harness.frameworks.torch.trial_state import wrapper_of
 
             context = self._context
             check_alike(wrapper_of(context.owner), context.models, context.optimizers, self._communicator)

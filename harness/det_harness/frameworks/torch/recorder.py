@@ -92,7 +92,8 @@ class TrainingRecorder:
     def report_alone(self) -> None:
         """Report what was kept since the last time, after an error: other ranks may be gone."""
         self._average = None
-        self.report()
+        if self._batches:
+            self.report()
 
     def report(self, workload: Mapping[str, Any] | None = None, done: int = 0) -> None:
         """Report what was kept since the last time.

@@ -6,9 +6,8 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from det_harness.frameworks.torch import sharded_state, trial_state
 from det_harness.frameworks.torch.checkpoints import TorchCheckpoints
 from det_harness.frameworks.torch.compilation import Compilation
 from det_harness.frameworks.torch.definition import Definition
@@ -25,10 +24,16 @@ from det_harness.trial import rng
 from det_harness.trial.averages import averaged
 from det_harness.trial.driver import Driver, TrainingPort
 from det_harness.trial.metrics import scalar
-from det_native.heap.call import CallSnapshot
-from det_native.imports import load_optimizers
+from det_native.imports import Later, load_optimizers
 from det_native.pytorch import LRScheduler
 from det_native.tensorboard import place
+
+if TYPE_CHECKING:
+    from det_harness.frameworks.torch import sharded_state, trial_state
+    from det_native.heap.call import CallSnapshot
+else:
+    sharded_state = Later("det_harness.frameworks.torch.sharded_state")
+    trial_state = Later("det_harness.frameworks.torch.trial_state")
 
 
 class TorchTraining(TrainingPort):
@@ -162,6 +167,8 @@ class TorchTraining(TrainingPort):
         """Return the sampler of a call as its program has made it; checkpoints have it in the midst of a pass."""
         if self._loader is None or getattr(self.context, "snapshot", None) is None:
             return None
+        from det_native.heap.call import CallSnapshot
+
         kept = [self._loader.dataset, *self.context.models, *self.context.optimizers]
         return CallSnapshot({}, given={"sampler": self._loader.plain_sampler}, kept_elsewhere=kept, keep_small=True)
 

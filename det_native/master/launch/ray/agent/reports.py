@@ -18,7 +18,7 @@ from det_native.master.launch.ray.agent.runs_here import RunHere
 from det_native.master.launch.ray.agent.uploads import Uploads
 from det_native.master.launch.ray.asks.kinds import Request, Response
 from det_native.master.launch.ray.asks.master_line import refusal
-from det_native.schema.rest import CheckpointReport, WarningReport
+from det_native.schema.reports import CheckpointReport, WarningReport
 
 logger = logging.getLogger(__name__)
 

@@ -194,7 +194,8 @@ class EpochRows:
     def report_alone(self) -> None:
         """Report what was kept since the last time, after an error: other ranks may be gone."""
         self._average = None
-        self.report()
+        if self._rows:
+            self.report()
 
     def report(self) -> None:
         """Report what was kept since the last time."""
