@@ -1,0 +1,1 @@
+"""The Core API: metrics, checkpoints, preemption and the searcher for code of any framework."""
