@@ -40,6 +40,7 @@ class TrainContext(PublicNames):
         self._run = run
         self._mode = tensorboard_mode
         self._metadata: dict[str, Any] | None = None
+        self._takes = None if run.distributed.rank else run.rows.takes
 
     def report_training_metrics(
         self,
@@ -54,6 +55,8 @@ class TrainContext(PublicNames):
         batch_metrics : list of dict, optional
             Metrics of each of the last batches, up to `steps_completed`.
         """
+        if self._takes is not None and not batch_metrics and self._takes(steps_completed, metrics):
+            return
         if batch_metrics:
             first = int(steps_completed) - len(batch_metrics)
             for place, row in enumerate(batch_metrics, 1):

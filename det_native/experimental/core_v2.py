@@ -189,9 +189,9 @@ def url_reverse_webui_exp_view() -> str:
     """
     if _run is None or not _run.number:
         raise ArgumentError("core_v2.url_reverse_webui_exp_view(): call core_v2.init(defaults=...) first.")
-    from det_native.client.page_link import page_link
+    from det_native.client.page_link import page_of
 
-    return page_link(_run.session(), f"/experiments/{_run.number}")
+    return page_of(_run.session(), _run.number)
 
 
 def _class_of(argument: str) -> str:

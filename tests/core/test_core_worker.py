@@ -90,6 +90,31 @@ def test_a_loss_that_is_not_a_number_ends_a_trial_of_a_search(tmp_path: Path) ->
         context.train.report_training_metrics(1, {"loss": float("nan")})
 
 
+def test_a_loss_that_is_gathered_with_others_ends_it_too(tmp_path: Path) -> None:
+    door = WorkerDoor(tmp_path, config=SEARCH)
+    losses = [1.0] * 5 + [float("nan")]
+    for step, loss in enumerate(losses, 1):
+        door.context.train.report_training_metrics(step, {"loss": loss})
+    with pytest.raises(DivergedError, match="loss became NaN"):
+        door.context.close()
+    assert len(door.rows("training")) == len(losses)
+
+
+def test_a_quick_loop_reports_every_row_in_order(tmp_path: Path) -> None:
+    door = WorkerDoor(tmp_path)
+    with door.context as context:
+        for step in range(1, 20_001):
+            context.train.report_training_metrics(step, {"loss": float(step)})
+            if step % 5_000 == 0:
+                context.train.report_validation_metrics(step, {"loss": float(step)})
+        context.train.report_training_metrics(7, {"loss": 7.0})
+    rows = door.rows("training")
+    assert [row["loss"] for row in rows] == [*map(float, range(1, 20_001)), 7.0]
+    assert [row["batch"] for row in rows] == list(range(1, 20_002))
+    validations = [report["batches"][-1] for report in door.reports.of("metrics") if report["kind"] == "validation"]
+    assert validations == [5_000, 10_000, 15_000, 20_000]
+
+
 def saved(folder: Path) -> Any:
     """Return the checkpoint of a first run."""
     door = WorkerDoor(folder)
