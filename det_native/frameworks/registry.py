@@ -13,7 +13,7 @@ from det_native.errors import MissingDependencyError
 from det_native.frameworks.description import Description, resolve
 
 GROUP = "det_native.frameworks"
-BUILT_IN = {name: f"{GROUP}.{name}:DESCRIPTION" for name in ("torch", "keras", "estimator", "tf_estimator")}
+BUILT_IN = {name: f"{GROUP}.{name}:DESCRIPTION" for name in ("torch", "keras", "estimator", "tf_estimator", "core")}
 
 logger = logging.getLogger("det_native")
 

@@ -19,6 +19,7 @@ from det_native.schema.reports import LONGEST_VALUES as LONGEST_VALUES
 from det_native.schema.reports import MOST_METRICS as MOST_METRICS
 from det_native.schema.reports import AnyReport as AnyReport
 from det_native.schema.reports import CaptureRow as CaptureRow
+from det_native.schema.reports import CheckpointDeletedReport as CheckpointDeletedReport
 from det_native.schema.reports import CheckpointReport as CheckpointReport
 from det_native.schema.reports import ComparisonReport as ComparisonReport
 from det_native.schema.reports import EpochReport as EpochReport

@@ -242,7 +242,7 @@ def _apply(transaction: Transaction, run: _Run, report: rest.Report) -> None:
             epochs.add(transaction, run.row.trial_id, run.row.number, report.row)
         case rest.StartedReport():
             _apply_started(transaction, run, report)
-        case rest.CheckpointReport():
+        case rest.CheckpointReport() | rest.CheckpointDeletedReport():
             _apply_checkpoint(transaction, run, report)
         case rest.WarningReport():
             _apply_warning(transaction, run, report)
@@ -278,7 +278,7 @@ def _apply_metrics(transaction: Transaction, run: _Run, report: rest.MetricsRepo
     rows, last = run.stored[kind]
     # Behind the restart, or in the place of another value: what a summary has may count no more.
     replaces = not rows and run.row.number > 1
-    if report.kind is MetricKind.LOGGED and report.batches:
+    if report.batches and (report.kind is MetricKind.LOGGED or (rows and report.batches[0] == last)):
         replaces |= report.batches[0] <= last
         report, rows, last = logged.merged(transaction, run.row, (rows, last), report)
     hint = metrics.add(transaction, run.row.trial_id, run.row.number, (rows, last), report)
@@ -332,7 +332,13 @@ def _apply_started(transaction: Transaction, run: _Run, report: rest.StartedRepo
     events.trial_changed(transaction, trials.get(transaction.connection, run.row.trial_id))
 
 
-def _apply_checkpoint(transaction: Transaction, run: _Run, report: rest.CheckpointReport) -> None:
+def _apply_checkpoint(
+    transaction: Transaction, run: _Run, report: rest.CheckpointReport | rest.CheckpointDeletedReport
+) -> None:
+    if isinstance(report, rest.CheckpointDeletedReport):
+        of_trial = {one.uuid for one in checkpoints.of_trial(transaction.connection, run.row.trial_id)}
+        checkpoints.set_deleted(transaction, {report.uuid} & of_trial)
+        return
     checkpoint = checkpoints.add(
         transaction, report, trial_id=run.row.trial_id, experiment_id=run.row.experiment_id, run_id=run.run_id
     )

@@ -29,6 +29,7 @@ from det_native.schema.reports import (
     NOTICE_LENGTH,
     AnyReport,
     CaptureRow,
+    CheckpointDeletedReport,
     CheckpointReport,
     ComparisonReport,
     EpochReport,
@@ -147,7 +148,7 @@ class SpoolReporter:
                 self._wake.wait(_LONGEST_BACKOFF)
             if not self._had_rows:
                 self._had_rows = self._urgent = True
-            if not self._rows.takes(metrics.keys(), len(batches)):
+            if not self._rows.takes(metrics.keys(), batches):
                 self._append_rows()
             if not self._rows.batches:
                 refuse_long_names(metrics, batches[-1] if batches else 0)
@@ -201,6 +202,10 @@ class SpoolReporter:
             self._append_rows()
             report = CheckpointReport(seq=self._next(), location=location, manifest=manifest)
             self._append(report, durable=True, then=self._on_checkpoint)
+
+    def checkpoint_deleted(self, uuid: str) -> None:
+        """Report that the user's code has deleted a checkpoint."""
+        self._say(CheckpointDeletedReport, uuid=uuid)
 
     def warning(self, text: str) -> None:
         """Report what has happened in the training and is no failure."""

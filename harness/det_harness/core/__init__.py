@@ -1,0 +1,1 @@
+"""The Core API on the services of a trial."""
