@@ -81,6 +81,27 @@ class Gang(_Model):
     address: str = ""
 
 
+class AttachedProcess(_Model):
+    """How a process of a command reaches its worker.
+
+    Attributes
+    ----------
+    socket : str
+        Where the worker listens.
+    key : str
+        What both know, in hexadecimal digits.
+    tensorboard : str
+        Folder of the trial's event files; empty for none.
+    restored : str
+        Folder with the files of ``TrialJob.resume``, verified; empty where the trial begins.
+    """
+
+    socket: str
+    key: str = Field(repr=False)
+    tensorboard: str = ""
+    restored: str = ""
+
+
 class TrialJob(_Model):
     """Run one attempt at a trial.
 
@@ -135,6 +156,10 @@ class TrialJob(_Model):
         Value of ``CUDA_VISIBLE_DEVICES``; empty on CPU slots, and on a cluster until the launcher fills them in.
     threads : int
         It computes with so many; 0 on a cluster until the launcher fills in the share of the machine where it runs.
+    slots : list of int
+        How many slots the trial has on each of its machines, in their order.
+    attached : AttachedProcess or None
+        In the file that the processes of a command are given (``DET_JOB``), which else is the worker's job.
     """
 
     kind: Literal["trial"] = "trial"
@@ -168,4 +193,6 @@ class TrialJob(_Model):
     test: bool = False
     devices: list[str] = Field(default_factory=list)
     threads: int = 1
+    slots: list[int] = Field(default_factory=lambda: [1])
+    attached: AttachedProcess | None = None
     variables: dict[str, str] = Field(default_factory=dict)

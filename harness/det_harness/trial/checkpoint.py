@@ -241,6 +241,11 @@ class TrialCheckpoints:
                 raise publication.error
             self._last = publication.complete
 
+    @property
+    def last(self) -> CheckpointManifest | None:
+        """The last checkpoint, saved or restored; None before the first."""
+        return self._last
+
     def earlier(self, path: str) -> Path | None:
         """Return where a file of the last checkpoint, saved or restored, lies on this machine; None if nowhere."""
         return None if self._last is None else self._storage.local_path(self._last.uuid, path)
