@@ -179,13 +179,12 @@ def _tell(error: BaseException, reporter: WorkerReporter, job: TrialJob) -> None
         return  # how the command ends says what that means
     try:
         if isinstance(error, InvalidHP | DiskFullError):  # they decide what becomes of the trial
-            reporter.failed(error)
+            kind = InvalidHP if isinstance(error, InvalidHP) else DiskFullError
+            reporter.failed(kind(str(error)))
             return
         info = describe(error, ProgramSource(job.bundle.program, Path(job.directory) / "work"))
         reporter.failed(
-            CommandFailedError(
-                info.message, kind=info.type, traceback=info.traceback, file=info.file, line=info.line
-            )
+            CommandFailedError(info.message, kind=info.type, traceback=info.traceback, file=info.file, line=info.line)
         )
     except (DetError, TypeError, AttributeError):  # the worker is gone
         return

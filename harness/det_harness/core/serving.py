@@ -103,7 +103,7 @@ class ReporterServer:
         match name, arguments:
             case "training", ([*_, last], _):
                 done = int(last)
-            case ("validation" | "logged"), (batch, *_):
+            case (("validation" | "logged"), (batch, *_)):
                 done = int(batch)
             case "checkpoint", (_, manifest):
                 done = manifest.batch

@@ -127,6 +127,10 @@ class Checkpoints(Protocol):
     def restore(self) -> AbstractContextManager[Path | None]:
         """Give a verified local folder with the checkpoint to continue from, or None to start from scratch."""
 
+    @property
+    def last(self) -> CheckpointManifest | None:
+        """The last checkpoint, saved or restored; None before the first."""
+
     def wait(self) -> None:
         """Block until all checkpoints are published; raise what went wrong with one."""
 
