@@ -1,0 +1,120 @@
+"""Runs a command that is an experiment's ``entrypoint``: a process of its own, which reports to this one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from det_harness.core.serving import ReporterServer
+from det_harness.frameworks.core.variables import variables_of
+from det_harness.trial.services import Outcome, Services
+from det_native.core.command import CommandCall, script_of
+from det_native.errors import CommandFailedError
+from det_native.schema.job import AttachedProcess, TrialJob
+
+_LINES = 20
+_TAIL_BYTES = 1 << 14
+
+
+class CommandController:
+    """Starts the command of one trial, and waits for its end."""
+
+    def __init__(self, call: CommandCall, services: Services) -> None:
+        assert services.job is not None
+        self._call = call
+        self._services = services
+        self._job = services.job
+        self._output = Path(self._job.directory) / "output.log"
+
+    def run(self) -> Outcome:
+        """Run the command to its end.
+
+        Raises
+        ------
+        CommandFailedError
+            If it fails.
+        """
+        services = self._services
+        server = ReporterServer(services)
+        with (
+            tempfile.TemporaryDirectory(prefix="det-command-") as folder,
+            services.checkpoints.restore() as restored,
+            server.listening(Path(folder) / "worker.sock"),
+            self._job_file(server, Path(folder), restored) as job,
+        ):
+            code = self._execute(variables_of(job, Path(folder)))
+        if code:
+            raise server.failure or self._failure(code)
+        if not server.used:
+            print(self._nothing_reported(), flush=True)
+        return self._outcome(server)
+
+    @contextmanager
+    def _job_file(self, server: ReporterServer, folder: Path, restored: Path | None) -> Iterator[TrialJob]:
+        """Have the file there that the processes of the command are given; gives the job that is in it."""
+        last = self._services.checkpoints.last if restored is not None else None
+        bundle = self._job.bundle.model_copy(
+            update={"files": (), "links": (), "values": (), "streams": (), "proof": None, "reads": (), "places": ()}
+        )
+        attached = AttachedProcess(
+            socket=str(folder / "worker.sock"),
+            key=server.key.hex(),
+            tensorboard=str(self._services.tensorboard or ""),
+            restored=str(restored or ""),
+        )
+        job = self._job.model_copy(update={"bundle": bundle, "attached": attached, "resume": last})
+        descriptor = os.open(folder / "job.json", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(job.model_dump_json())
+        yield job
+
+    def _execute(self, environment: Mapping[str, str]) -> int:
+        """Run the command; return how it ended."""
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        self._begin = self._output.stat().st_size if self._output.exists() else 0
+        try:
+            with subprocess.Popen(self._call.words, env=environment, stdin=subprocess.DEVNULL) as process:
+                return process.wait()
+        except OSError as error:
+            raise CommandFailedError(
+                f"The command {self._call.title} cannot be started: {self._call.words[0]}: {error.strerror}. It is "
+                "looked for on the PATH of the workers, and by its path in the directory that was sent."
+            ) from None
+
+    def _failure(self, code: int) -> CommandFailedError:
+        """Return the error of a command that has failed by itself."""
+        how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        lines = self._last_lines()
+        said = f" Its last lines:\n{lines}" if lines else ""
+        return CommandFailedError(f"The command {self._call.title} {how}.{said}")
+
+    def _last_lines(self) -> str:
+        with self._output.open("rb") as file:
+            file.seek(max(self._begin, self._output.stat().st_size - _TAIL_BYTES))
+            text = file.read().decode("utf-8", errors="replace")
+        return "\n".join(deque(text.splitlines(), _LINES))
+
+    def _nothing_reported(self) -> str:
+        script = script_of(self._call.words)
+        text = (
+            f"The command {self._call.title} has ended and has reported nothing, so no metrics and no checkpoints are "
+            "known of it: code reports by `with det.core.init() as context`."
+        )
+        if script is None:
+            return text
+        return f"{text} If {script} calls tf.estimator.train_and_evaluate(), write  entrypoint: {script}"
+
+    def _outcome(self, server: ReporterServer) -> Outcome:
+        progress = self._services.schedule.progress
+        stopped = server.stopped and not server.complete
+        if not stopped and not self._services.schedule.over:
+            progress.ended = True  # the code says how long it trains
+        return Outcome(progress.batches, stopped=stopped)
