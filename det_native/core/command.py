@@ -35,7 +35,7 @@ class CommandCall:
     @property
     def title(self) -> str:
         """The command as a user writes it."""
-        return self.words[2] if self.words[:2] == ("sh", "-c") else shlex.join(self.words)
+        return self.words[2] if self.words[:2] == ("sh", "-c") else " ".join(self.words)
 
 
 def words_of(entrypoint: str | Sequence[str]) -> tuple[str, ...]:

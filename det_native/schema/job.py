@@ -196,3 +196,13 @@ class TrialJob(_Model):
     slots: list[int] = Field(default_factory=lambda: [1])
     attached: AttachedProcess | None = None
     variables: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def slots_here(self) -> int:
+        """How many slots the trial has on this machine; work without slots counts as one."""
+        return max(1, self.slots[0 if self.gang is None else self.gang.cross_rank])
+
+    @property
+    def machines(self) -> int:
+        """On how many machines the trial runs."""
+        return 1 if self.gang is None else self.gang.cross_size

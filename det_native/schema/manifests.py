@@ -188,6 +188,11 @@ class Program(_Model):
         return {k: v for k, v in content.items() if k != "prompts"} if isinstance(content, dict) else content
 
     @property
+    def command_line(self) -> str:
+        """The script or the command as a user writes it; empty for cells."""
+        return self.command[2] if self.command[:2] == ("sh", "-c") else " ".join(self.command)
+
+    @property
     def earlier_checkpoints(self) -> set[str]:
         """Uuids of the checkpoints that the program reads before its recorded call."""
         read = (uuid for each in self.answers for uuid in each.checkpoints)

@@ -49,7 +49,7 @@ def variables_of(job: TrialJob, folder: Path) -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",
         **_of_torchrun(job),
     }
-    slots = _slots_here(job)
+    slots = job.slots_here
     if slots > 1 and "OMP_NUM_THREADS" not in job.variables:  # a launcher starts a process for each
         variables["OMP_NUM_THREADS"] = variables["TF_NUM_INTRAOP_THREADS"] = str(max(1, job.threads // slots))
     return variables
@@ -57,14 +57,10 @@ def variables_of(job: TrialJob, folder: Path) -> dict[str, str]:
 
 def _of_torchrun(job: TrialJob) -> dict[str, str]:
     """Return what ``torchrun`` takes where its arguments do not say it: the trial's machines and slots."""
-    own = {"PET_NPROC_PER_NODE": str(_slots_here(job)), "PET_MAX_RESTARTS": "0"}
-    if job.gang is None or job.gang.cross_size == 1:
+    own = {"PET_NPROC_PER_NODE": str(job.slots_here), "PET_MAX_RESTARTS": "0"}
+    if job.machines == 1:
         return {**own, "PET_STANDALONE": "1"}  # a free port, on this machine
     return own
-
-
-def _slots_here(job: TrialJob) -> int:
-    return max(1, job.slots[job.gang.cross_rank if job.gang is not None else 0])
 
 
 def _joined(*paths: str) -> str:
