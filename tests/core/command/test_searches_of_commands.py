@@ -31,5 +31,5 @@ def test_trials_of_a_search_are_compared_by_what_they_report(submit: Submit, nam
     assert len({trial.hparams["factor"] for trial in trials}) == len(trials) == (4 if name == "asha" else 3)
     lengths = sorted(trial.detail().batches for trial in trials)
     assert lengths == ([4, 4, 4, 16] if name == "asha" else [8, 8, 8])
-    best = min((trial.metrics("validation")[-1]["val_loss"], trial.hparams["factor"]) for trial in trials)
-    assert experiment.best_trial.hparams["factor"] == best[1]
+    rows = [(row["val_loss"], trial) for trial in trials for row in trial.metrics("validation")]
+    assert experiment.best_trial.id == min(rows, key=lambda row: row[0])[1].id
