@@ -92,14 +92,14 @@ class AttachedProcess(_Model):
         What both know, in hexadecimal digits.
     tensorboard : str
         Folder of the trial's event files; empty for none.
-    restored : str
-        Folder with the files of ``TrialJob.resume``, verified; empty where the trial begins.
+    notice : str
+        Why ``TrialJob.resume`` is an earlier checkpoint than the last one; empty where it is not.
     """
 
     socket: str
     key: str = Field(repr=False)
     tensorboard: str = ""
-    restored: str = ""
+    notice: str = ""
 
 
 class TrialJob(_Model):

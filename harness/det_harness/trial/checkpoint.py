@@ -27,6 +27,7 @@ from det_native.errors import CheckpointError, DiskFullError
 from det_native.frameworks import get_framework
 from det_native.schema.manifests import CheckpointManifest, Framework, Sha256
 from det_native.storage.checkpoints import CheckpointStorage
+from det_native.storage.manifest_file import refuse_other
 
 logger = logging.getLogger("det_harness")
 
@@ -104,6 +105,7 @@ class TrialCheckpoints:
         repeatable: bool = True,
         metadata: Mapping[str, Any] | None = None,
         on_saved: Callable[[str, Path], None] | None = None,
+        uuid: str | None = None,
     ) -> str:
         """Publish what `write` puts into a fresh folder; return the uuid.
 
@@ -119,7 +121,7 @@ class TrialCheckpoints:
             If this checkpoint cannot be written, or the one before could not be published.
         """
         self.wait()
-        uuid = str(uuid4())
+        uuid = uuid or str(uuid4())
         disk = DiskWait(self._storage.uri, batch, self._reporter.waiting, self._stop)
         try:
             folder, rest = self._written(batch, write, disk if repeatable else None)
@@ -224,6 +226,64 @@ class TrialCheckpoints:
                 self._tell_other_versions(found)
             yield folder if found else None
 
+    @property
+    def resume(self) -> CheckpointManifest | None:
+        """The checkpoint to continue from, as it was reported."""
+        return self._resume
+
+    def begin(self, batch: int) -> None:
+        """Report that training begins after so many batches, where the code has restored its state by itself."""
+        if self._journal is not None:
+            self._journal.clean()
+        if self._on_start is not None:
+            self._on_start(batch, "")
+
+    def choose(self) -> tuple[CheckpointManifest | None, str]:
+        """Return the checkpoint to continue from, whole, and why it is an earlier one; nothing of it is copied.
+
+        None where the trial begins.
+        """
+
+        def verified(one: CheckpointManifest) -> CheckpointManifest:
+            refuse_other(one, self._expected(one))
+            self._storage.verify(one)
+            return one
+
+        return self._first_whole(verified)
+
+    def workspace(self) -> Path:
+        """Return a fresh folder from where the files of a checkpoint are moved without a copy."""
+        return self._storage.workspace()
+
+    def manifest(self, uuid: str) -> CheckpointManifest:
+        """Return the manifest of a checkpoint in the trial's storage.
+
+        Raises
+        ------
+        CheckpointNotFoundError, CheckpointCorruptError
+        """
+        return self._storage.manifest(uuid)
+
+    def fetch(self, uuid: str, into: Path, wanted: Callable[[str], bool] | None = None) -> CheckpointManifest:
+        """Copy the files of a checkpoint in the trial's storage, all or those that are wanted, verified.
+
+        Raises
+        ------
+        CheckpointNotFoundError, CheckpointCorruptError
+        """
+        expected = None if self._manifests is None else self._manifests.get(uuid)
+        return self._storage.fetch(uuid, into, expected, wanted)
+
+    def delete(self, uuid: str) -> None:
+        """Remove a checkpoint of the trial's storage, and report that.
+
+        Raises
+        ------
+        CheckpointNotFoundError
+        """
+        self._storage.manifest(uuid)
+        self._storage.delete(uuid)
+
     def wait(self) -> None:
         """Block until all checkpoints are published.
 
@@ -241,11 +301,6 @@ class TrialCheckpoints:
                 raise publication.error
             self._last = publication.complete
 
-    @property
-    def last(self) -> CheckpointManifest | None:
-        """The last checkpoint, saved or restored; None before the first."""
-        return self._last
-
     def earlier(self, path: str) -> Path | None:
         """Return where a file of the last checkpoint, saved or restored, lies on this machine; None if nowhere."""
         return None if self._last is None else self._storage.local_path(self._last.uuid, path)
@@ -259,12 +314,18 @@ class TrialCheckpoints:
 
     def _fetch(self, folder: Path) -> tuple[CheckpointManifest | None, str]:
         """Return the checkpoint that is now in the folder, and why it is not the one to continue from."""
+        return self._first_whole(lambda one: self._storage.fetch(one.uuid, folder, self._expected(one)))
+
+    def _first_whole(
+        self, read: Callable[[CheckpointManifest], CheckpointManifest]
+    ) -> tuple[CheckpointManifest | None, str]:
+        """Return the first checkpoint that can be read, and why it is not the one to continue from."""
         if self._resume is None:
             return None, ""
         wanted, problem = self._resume, ""
         for one in self._candidates(wanted):
             try:
-                found = self._storage.fetch(one.uuid, folder, self._expected(one))
+                found = read(one)
             except CheckpointError as error:
                 logger.warning("The checkpoint of batch %d cannot be used: %s", one.batch, error)
                 problem = problem or str(error)

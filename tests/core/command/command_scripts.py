@@ -26,29 +26,31 @@ LOOP = (
     GATE
     + """
 import json, sys
-from det_harness.core.attached import attached
+from pathlib import Path
+import determined as det
 
 stop, port, length = (int(word) for word in sys.argv[1:4])
-with attached() as services:
-    hparams = services.environment.hparams
-    with services.checkpoints.restore() as folder:
-        state = {"batch": 0, "value": 1.0} if folder is None else json.loads((folder / "state.json").read_text())
-    print("begins at", state["batch"], flush=True)
+info = det.get_cluster_info()
+hparams, latest = info.trial.hparams, info.latest_checkpoint
+with det.core.init() as context:
+    state = {"batch": 0, "value": 1.0}
+    if latest is not None:
+        with context.checkpoint.restore_path(latest) as path:
+            state = json.loads((Path(path) / "state.json").read_text())
+    print("begins at", state["batch"])
     while state["batch"] < length:
-        if state["batch"] == stop and folder is None:
+        if state["batch"] == stop and latest is None:
             gate(port)
         state["batch"] += 1
         state["value"] = state["value"] * hparams.get("factor", 0.5) + state["batch"] / 7
-        services.reporter.training([state["batch"]], {"loss": [state["value"]]})
-        stops = services.stop_requested()
+        context.train.report_training_metrics(state["batch"], {"loss": state["value"]})
+        stops = context.preempt.should_preempt()
         if state["batch"] % 4 == 0 or stops:
-            services.reporter.validation(state["batch"], {"val_loss": state["value"]})
-            services.checkpoints.save(
-                state["batch"], lambda folder: (folder / "state.json").write_text(json.dumps(state)) and None
-            )
-            services.checkpoints.wait()
+            context.train.report_validation_metrics(state["batch"], {"val_loss": state["value"]})
+            with context.checkpoint.store_path({"steps_completed": state["batch"]}) as (path, uuid):
+                (Path(path) / "state.json").write_text(json.dumps(state))
         if stops:
-            print("stops at", state["batch"], flush=True)
+            print("stops at", state["batch"])
             break
 """
 )
@@ -58,26 +60,29 @@ DDP = """
 import os
 import torch
 import torch.distributed as distributed
-from det_harness.core.attached import attached
+import determined as det
 
 distributed.init_process_group("gloo")
-rank, size = distributed.get_rank(), distributed.get_world_size()
+processes = det.core.DistributedContext.from_torch_distributed()
+rank, size = processes.rank, processes.size
 print(f"process {rank} of {size} with {os.environ['OMP_NUM_THREADS']} threads")
 torch.manual_seed(0)
 model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 inputs = torch.arange(8.0).reshape(8, 1)[rank::size] / 8
-with attached() as services:
+with det.core.init(distributed=processes) as context:
     for batch in range(1, 6):
         optimizer.zero_grad()
         loss = ((model(inputs) - 3 * inputs) ** 2).mean()
         loss.backward()
         optimizer.step()
-        mean = loss.detach().clone()
-        distributed.all_reduce(mean)
+        losses = context.distributed.gather(loss.item())
+        assert not context.preempt.should_preempt()
         if rank == 0:
-            services.reporter.training([batch], {"loss": [float(mean) / size]})
+            context.train.report_training_metrics(batch, {"loss": sum(losses) / size})
     if rank == 0:
-        services.reporter.validation(5, {"val_loss": float(mean) / size})
+        context.train.report_validation_metrics(5, {"val_loss": sum(losses) / size})
+    with context.checkpoint.store_path({"steps_completed": 5}, shard=True) as (path, uuid):
+        (path / f"rank{rank}").write_text(str(rank))
 distributed.destroy_process_group()
 """

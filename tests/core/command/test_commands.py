@@ -50,7 +50,7 @@ def test_a_command_reports_and_goes_on_after_a_kill_with_the_same_numbers(
 
 
 def test_a_paused_command_saves_its_state_and_goes_on(submit: Submit, gate: Gate) -> None:
-    source = LOOP.replace("gate(port)", "gate(port); [None for _ in iter(services.stop_requested, True)]")
+    source = LOOP.replace("gate(port)", "gate(port); [None for _ in iter(context.preempt.should_preempt, True)]")
     experiment = submit(f"python3 train.py 6 {gate.port} 12", {"train.py": source}, searcher=SEARCHER)
     visitor = gate.next()
     experiment.pause()
@@ -64,7 +64,7 @@ def test_a_paused_command_saves_its_state_and_goes_on(submit: Submit, gate: Gate
 
 
 def test_a_worker_that_is_told_to_end_has_its_command_save(submit: Submit, gate: Gate) -> None:
-    source = LOOP.replace("gate(port)", "gate(port); [None for _ in iter(services.stop_requested, True)]")
+    source = LOOP.replace("gate(port)", "gate(port); [None for _ in iter(context.preempt.should_preempt, True)]")
     experiment = submit(f"python3 train.py 6 {gate.port} 12", {"train.py": source}, searcher=SEARCHER)
     visitor = gate.next()
     worker = psutil.Process(visitor.pid).parent()
@@ -104,7 +104,7 @@ def test_a_command_that_fails_is_told_with_code_and_last_lines(submit: Submit) -
 
 
 def test_what_the_code_raises_is_told_with_its_place(submit: Submit) -> None:
-    source = "from det_harness.core.attached import attached\nwith attached() as services:\n    {}['rate']\n"
+    source = "import determined as det\nwith det.core.init() as context:\n    {}['rate']\n"
     experiment = submit("python3 train.py", {"train.py": source}, max_restarts=0)
     trial = ended(experiment, ExperimentState.ERROR)
     assert trial.error is not None
@@ -114,8 +114,7 @@ def test_what_the_code_raises_is_told_with_its_place(submit: Submit) -> None:
 def test_hyperparameters_that_are_refused_are_no_failure(submit: Submit) -> None:
     source = """
 import determined as det
-from det_harness.core.attached import attached
-with attached() as services:
+with det.core.init() as context:
     raise det.InvalidHP("too large")
 """
     experiment = submit("python3 train.py", {"train.py": source})

@@ -46,6 +46,8 @@ def test_two_slots_are_two_processes_that_train_together(submit: Submit, entrypo
     assert [row["loss"] for row in rows] == pytest.approx(losses_of_one_process(), rel=1e-5)
     assert f"{prefix}process 1 of 2 with 1 threads" in str(experiment.logs())
     assert len(experiment.trials[0].metrics("validation")) == 1
+    [checkpoint] = experiment.trials[0].checkpoints
+    assert {file.path for file in checkpoint.manifest.files} == {"rank0", "rank1"}
 
 
 @pytest.mark.parametrize(

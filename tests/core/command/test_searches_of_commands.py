@@ -22,7 +22,7 @@ SEARCHERS = {
 def test_trials_of_a_search_are_compared_by_what_they_report(submit: Submit, name: str) -> None:
     searcher: dict[str, Any] = {"metric": "val_loss", **SEARCHERS[name]}
     source = LOOP.replace("int(word) for word in sys.argv[1:4]", "-1, 0, 0").replace(
-        "while state", "length = services.schedule.periods.length\n    while state"
+        "    while state", "    [length] = [op.length for op in [next(context.searcher.operations())]]\n    while state"
     )
     config = {"hyperparameters": {"factor": FACTOR}, "searcher": searcher}
     experiment = submit("python3 train.py", {"train.py": source}, **config)
