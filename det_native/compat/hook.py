@@ -39,7 +39,8 @@ class AliasLoader(InspectLoader):
     def get_code(self, fullname: str) -> CodeType | None:
         """Return the code of the target, which ``python -m determined.launch.torch_distributed`` runs."""
         spec = find_spec(self.target)
-        return spec.loader.get_code(self.target) if spec is not None and hasattr(spec.loader, "get_code") else None
+        loader = spec.loader if spec is not None else None
+        return loader.get_code(self.target) if isinstance(loader, InspectLoader) else None
 
     def get_source(self, fullname: str) -> str | None:
         """Return None: tracebacks read the file."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from multiprocessing.connection import Client, Connection
@@ -23,17 +23,17 @@ from det_harness.program.calls import ProgramSource
 from det_harness.program.user_errors import describe
 from det_harness.trial.batch_count import BatchCount
 from det_harness.trial.checkpoint import TrialCheckpoints
+from det_harness.trial.ending import told_length
 from det_harness.trial.forks import is_forked_child, this_is_the_worker
 from det_harness.trial.lengths import periods_of
 from det_harness.trial.of_job import environment_of, journal_of, outputs_of, owner_of
 from det_harness.trial.schedule import Schedule
 from det_harness.trial.services import Reporter, Services
+from det_native.core.cluster_info import JOB_VARIABLE
 from det_native.errors import ArgumentError, CommandFailedError, DetError, DiskFullError, InvalidHP, MasterError
 from det_native.logged.place import taken_by
 from det_native.schema.job import AttachedProcess, TrialJob
 from det_native.storage.checkpoints import CheckpointStorage
-
-JOB_VARIABLE = "DET_JOB"
 
 if TYPE_CHECKING:
     _ReporterBase = Reporter
@@ -109,22 +109,6 @@ class WorkerReporter(_ReporterBase):
         return self._lines[1:]
 
 
-class AttachedCheckpoints(TrialCheckpoints):
-    """Checkpoints of the trial; the one to continue from is there already, verified by the worker."""
-
-    def __init__(self, job: TrialJob, reporter: Reporter, stop: Callable[[], bool]) -> None:
-        journal = journal_of(job) if job.gang is None or job.gang.rank == 0 else None
-        storage = CheckpointStorage(job.checkpoints, job.checkpoint_options)
-        super().__init__(storage, owner_of(job), reporter, manifests=job.manifests, journal=journal, stop=stop)
-        self._last = job.resume
-        self._restored = job.attached.restored if job.attached is not None else ""
-
-    @contextmanager
-    def restore(self) -> Iterator[Path | None]:
-        """Give the folder of the checkpoint to continue from; None where the trial begins."""
-        yield Path(self._restored) if self._restored else None
-
-
 @contextmanager
 def attached() -> Iterator[Services]:
     """Give the services of the trial that this process of a command works at, for the block.
@@ -145,8 +129,22 @@ def attached() -> Iterator[Services]:
         environment = environment_of(job)
         schedule = Schedule(periods_of(environment))
         count = BatchCount(schedule)
-        checkpoints = AttachedCheckpoints(job, reporter, must_stop)
-        tensorboard = Path(job.attached.tensorboard) if job.attached.tensorboard else None
+        place = job.attached
+
+        def started(batch: int, notice: str) -> None:
+            reporter.started(batch, told_length(schedule), notice or place.notice)
+
+        checkpoints = TrialCheckpoints(
+            CheckpointStorage(job.checkpoints, job.checkpoint_options),
+            owner_of(job),
+            reporter,
+            resume=job.resume,
+            manifests=job.manifests,
+            on_start=started,
+            journal=None if environment.ranks.rank else journal_of(job),
+            stop=must_stop,
+        )
+        tensorboard = Path(place.tensorboard) if place.tensorboard else None
         recorder = Recorder(reporter, lambda: outputs_of(job), count, tensorboard)
         stack.callback(recorder.close)
         stack.enter_context(taken_by(recorder))

@@ -26,7 +26,7 @@ logger = logging.getLogger("det_harness")
 REPORTS = frozenset(
     (
         *("training", "validation", "epoch", "checkpoint", "waiting", "warning", "compare_by", "no_validation"),
-        *("best_metric", "logged", "media"),
+        *("started", "best_metric", "logged", "media", "system"),
     )
 )
 
@@ -37,7 +37,7 @@ class ReporterServer:
     Attributes
     ----------
     used : bool
-        Whether a process has said anything.
+        Whether a process has said that the training begins.
     stopped : bool
         Whether one was told to end early.
     complete : bool
@@ -81,7 +81,7 @@ class ReporterServer:
                 line.send(answer)
 
     def _answer(self, name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        self.used = True
+        self.used = self.used or name == "started"
         if name == "stop_requested":
             self.stopped = self._services.stop_requested() or self.stopped
             return self.stopped
@@ -103,7 +103,7 @@ class ReporterServer:
         match name, arguments:
             case "training", ([*_, last], _):
                 done = int(last)
-            case (("validation" | "logged"), (batch, *_)):
+            case (("started" | "validation" | "logged"), (batch, *_)):
                 done = int(batch)
             case "checkpoint", (_, manifest):
                 done = manifest.batch

@@ -11,7 +11,7 @@ from faults import ended
 from det_native.schema.states import ExperimentState
 
 FACTOR = {"type": "double", "minval": 0.1, "maxval": 0.9, "count": 3}
-SEARCHERS = {
+SEARCHERS: dict[str, dict[str, Any]] = {
     "grid": {"name": "grid", "max_length": {"batches": 8}},
     "random": {"name": "random", "max_trials": 3, "max_length": {"batches": 8}},
     "asha": {"name": "async_halving", "max_trials": 4, "max_length": {"batches": 16}, "num_rungs": 2, "divisor": 4},

@@ -8,15 +8,14 @@ import subprocess
 import sys
 import tempfile
 from collections import deque
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 from det_harness.core.serving import ReporterServer
 from det_harness.frameworks.core.variables import variables_of
 from det_harness.trial.services import Outcome, Services
 from det_native.core.command import CommandCall, script_of
-from det_native.errors import CommandFailedError
+from det_native.errors import CommandFailedError, InvalidHP
 from det_native.schema.job import AttachedProcess, TrialJob
 
 _LINES = 20
@@ -45,21 +44,21 @@ class CommandController:
         server = ReporterServer(services)
         with (
             tempfile.TemporaryDirectory(prefix="det-command-") as folder,
-            services.checkpoints.restore() as restored,
             server.listening(Path(folder) / "worker.sock"),
-            self._job_file(server, Path(folder), restored) as job,
         ):
+            job = self._write_job(server, Path(folder))
             code = self._execute(variables_of(job, Path(folder)))
-        if code:
+        if not server.used:
+            services.checkpoints.begin(0)
+        if code or isinstance(server.failure, InvalidHP):
             raise server.failure or self._failure(code)
         if not server.used:
             print(self._nothing_reported(), flush=True)
         return self._outcome(server)
 
-    @contextmanager
-    def _job_file(self, server: ReporterServer, folder: Path, restored: Path | None) -> Iterator[TrialJob]:
-        """Have the file there that the processes of the command are given; gives the job that is in it."""
-        last = self._services.checkpoints.last if restored is not None else None
+    def _write_job(self, server: ReporterServer, folder: Path) -> TrialJob:
+        """Write the file that the processes of the command are given; return the job that is in it."""
+        resume, notice = self._services.checkpoints.choose()
         bundle = self._job.bundle.model_copy(
             update={"files": (), "links": (), "values": (), "streams": (), "proof": None, "reads": (), "places": ()}
         )
@@ -67,13 +66,13 @@ class CommandController:
             socket=str(folder / "worker.sock"),
             key=server.key.hex(),
             tensorboard=str(self._services.tensorboard or ""),
-            restored=str(restored or ""),
+            notice=notice,
         )
-        job = self._job.model_copy(update={"bundle": bundle, "attached": attached, "resume": last})
+        job = self._job.model_copy(update={"bundle": bundle, "attached": attached, "resume": resume})
         descriptor = os.open(folder / "job.json", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "w", encoding="utf-8") as stream:
             stream.write(job.model_dump_json())
-        yield job
+        return job
 
     def _execute(self, environment: Mapping[str, str]) -> int:
         """Run the command; return how it ended."""

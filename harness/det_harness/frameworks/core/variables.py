@@ -6,8 +6,8 @@ import json
 import os
 from pathlib import Path
 
-from det_harness.core.attached import JOB_VARIABLE
 from det_harness.program.search_path import search_path
+from det_native.core.cluster_info import JOB_VARIABLE
 from det_native.schema.job import TrialJob
 
 # A folder on the import path where `determined` is this module: it makes way for det_native's alias.
