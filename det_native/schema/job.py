@@ -92,6 +92,8 @@ class AttachedProcess(_Model):
         What both know, in hexadecimal digits.
     tensorboard : str
         Folder of the trial's event files; empty for none.
+    addresses : list of str
+        Of the trial's machines, in their order.
     notice : str
         Why ``TrialJob.resume`` is an earlier checkpoint than the last one; empty where it is not.
     """
@@ -99,6 +101,7 @@ class AttachedProcess(_Model):
     socket: str
     key: str = Field(repr=False)
     tensorboard: str = ""
+    addresses: list[str] = Field(default_factory=lambda: ["127.0.0.1"])
     notice: str = ""
 
 

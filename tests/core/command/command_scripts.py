@@ -65,7 +65,7 @@ import determined as det
 distributed.init_process_group("gloo")
 processes = det.core.DistributedContext.from_torch_distributed()
 rank, size = processes.rank, processes.size
-print(f"process {rank} of {size} with {os.environ['OMP_NUM_THREADS']} threads")
+print(f"process {rank} of {size} with {os.environ.get('OMP_NUM_THREADS')} threads")
 torch.manual_seed(0)
 model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

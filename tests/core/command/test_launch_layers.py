@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from command_scripts import DDP, Submit
 from faults import ended
@@ -38,7 +40,9 @@ def losses_of_one_process() -> list[float]:
         ("torchrun --nproc_per_node 2 train.py", ""),
     ],
 )
-def test_two_slots_are_two_processes_that_train_together(submit: Submit, entrypoint: str, prefix: str) -> None:
+def test_two_slots_are_two_processes_that_train_together(
+    submit: Submit, entrypoint: str, prefix: str, tmp_path: Path
+) -> None:
     experiment = submit(entrypoint, {"train.py": DDP}, resources=SLOTS, searcher=SEARCHER)
     trial = ended(experiment, ExperimentState.COMPLETED)
     assert trial.batches == 5
@@ -47,7 +51,8 @@ def test_two_slots_are_two_processes_that_train_together(submit: Submit, entrypo
     assert f"{prefix}process 1 of 2 with 1 threads" in str(experiment.logs())
     assert len(experiment.trials[0].metrics("validation")) == 1
     [checkpoint] = experiment.trials[0].checkpoints
-    assert {file.path for file in checkpoint.manifest.files} == {"rank0", "rank1"}
+    folder = Path(checkpoint.download(tmp_path / "checkpoint"))
+    assert [(folder / f"rank{rank}").read_text() for rank in range(2)] == ["0", "1"]
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 
 from det_harness.core.serving import ReporterServer
+from det_harness.frameworks.core.machines import OnMachines
 from det_harness.frameworks.core.variables import variables_of
 from det_harness.trial.services import Outcome, Services
 from det_native.core.command import CommandCall, script_of
@@ -30,6 +30,8 @@ class CommandController:
         self._call = call
         self._services = services
         self._job = services.job
+        place = services.communicator
+        self._machines = place if isinstance(place, OnMachines) else None
         self._output = Path(self._job.directory) / "output.log"
 
     def run(self) -> Outcome:
@@ -47,7 +49,7 @@ class CommandController:
             server.listening(Path(folder) / "worker.sock"),
         ):
             job = self._write_job(server, Path(folder))
-            code = self._execute(variables_of(job, Path(folder)))
+            code = self._execute(variables_of(job, Path(folder), self._machines))
         if not server.used:
             services.checkpoints.begin(0)
         if code or isinstance(server.failure, InvalidHP):
@@ -67,6 +69,7 @@ class CommandController:
             key=server.key.hex(),
             tensorboard=str(self._services.tensorboard or ""),
             notice=notice,
+            **({} if self._machines is None else {"addresses": self._machines.addresses}),
         )
         job = self._job.model_copy(update={"bundle": bundle, "attached": attached, "resume": resume})
         descriptor = os.open(folder / "job.json", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -99,7 +102,9 @@ class CommandController:
         with self._output.open("rb") as file:
             file.seek(max(self._begin, self._output.stat().st_size - _TAIL_BYTES))
             text = file.read().decode("utf-8", errors="replace")
-        return "\n".join(deque(text.splitlines(), _LINES))
+        lines = text.splitlines()
+        ranks = [line for line in lines if line.startswith("[rank=")]  # what a launcher says after them is no reason
+        return "\n".join((ranks or lines)[-_LINES:])
 
     def _nothing_reported(self) -> str:
         script = script_of(self._call.words)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,10 +25,10 @@ class CoreHarness(FrameworkHarness):
     def joined(
         self, gang: Gang | None, config: Mapping[str, Any], folder: Path, source: ProgramSource | None
     ) -> AbstractContextManager[Communicator]:
-        """Join nobody: what connects the processes of the code is the code's."""
-        from det_harness.ranks.communicator import OneProcess
+        """Learn of the trial's other machines; what connects the processes of the code is the code's."""
+        from det_harness.frameworks.core.machines import on_machines
 
-        return nullcontext(OneProcess())
+        return on_machines(gang, config, folder)
 
     def controller(self, payload: Any, services: Services) -> Controller:
         """Return what runs a command."""

@@ -6,9 +6,12 @@ import json
 import os
 from pathlib import Path
 
+from det_harness.core.connected import SECRET_VARIABLE
+from det_harness.frameworks.core.machines import OnMachines
 from det_harness.program.search_path import search_path
+from det_harness.ranks.network import network_of, torch_variables
 from det_native.core.cluster_info import JOB_VARIABLE
-from det_native.schema.job import TrialJob
+from det_native.schema.job import Gang, TrialJob
 
 # A folder on the import path where `determined` is this module: it makes way for det_native's alias.
 _DETERMINED = """
@@ -21,13 +24,15 @@ import determined
 """
 
 
-def variables_of(job: TrialJob, folder: Path) -> dict[str, str]:
+def variables_of(job: TrialJob, folder: Path, machines: OnMachines | None = None) -> dict[str, str]:
     """Return the environment variables of a command.
 
     Parameters
     ----------
     folder : Path
         A folder of the command's, with its ``job.json``.
+    machines : OnMachines, optional
+        The trial's machines, where there are several.
     """
     alias = folder / "alias"
     alias.mkdir()
@@ -47,7 +52,7 @@ def variables_of(job: TrialJob, folder: Path) -> dict[str, str]:
         "PATH": search_path(),
         "PYTHONPATH": _joined(str(alias), work, os.environ.get("PYTHONPATH", "")),
         "PYTHONUNBUFFERED": "1",
-        **_of_torchrun(job),
+        **_of_torch(job, machines),
     }
     slots = job.slots_here
     if slots > 1 and "OMP_NUM_THREADS" not in job.variables:  # a launcher starts a process for each
@@ -55,12 +60,24 @@ def variables_of(job: TrialJob, folder: Path) -> dict[str, str]:
     return variables
 
 
-def _of_torchrun(job: TrialJob) -> dict[str, str]:
-    """Return what ``torchrun`` takes where its arguments do not say it: the trial's machines and slots."""
-    own = {"PET_NPROC_PER_NODE": str(job.slots_here), "PET_MAX_RESTARTS": "0"}
-    if job.machines == 1:
-        return {**own, "PET_STANDALONE": "1"}  # a free port, on this machine
-    return own
+def _of_torch(job: TrialJob, machines: OnMachines | None) -> dict[str, str]:
+    """Return what ``torchrun`` takes where its arguments do not say it, and where torch's backends connect."""
+    gang = job.gang or Gang(rank=0, size=1, local_rank=0, local_size=1, rendezvous="")
+    own = {
+        "PET_NPROC_PER_NODE": str(job.slots_here),
+        "PET_MAX_RESTARTS": "0",
+        **torch_variables(network_of(gang, job.config), gang),
+    }
+    if machines is None:
+        return {**own, "PET_STANDALONE": "1"}  # on a free port of this machine
+    return {
+        **own,
+        "PET_NNODES": str(gang.cross_size),
+        "PET_NODE_RANK": str(gang.cross_rank),
+        "PET_MASTER_ADDR": machines.addresses[0],
+        "PET_MASTER_PORT": str(machines.port),
+        SECRET_VARIABLE: machines.secret,
+    }
 
 
 def _joined(*paths: str) -> str:
