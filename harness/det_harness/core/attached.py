@@ -76,9 +76,9 @@ class WorkerReporter(_ReporterBase):
         """Whether the training is to end early."""
         return bool(self._ask("stop_requested"))
 
-    def completed(self) -> None:
-        """Say that the trial's whole length is trained."""
-        self._ask("completed")
+    def stopped(self) -> None:
+        """Say that this process ends early, as it was asked to."""
+        self._ask("stopped")
 
     def failed(self, failure: BaseException) -> None:
         """Say what ends the trial if the command fails."""
@@ -123,7 +123,7 @@ def attached() -> Iterator[Services]:
         terminated = stack.enter_context(_terminated())
 
         def must_stop() -> bool:
-            # The worker is asked in any case: it has to know that this process was told.
+            # The worker is asked in any case: it has to know that this process was told to end.
             return is_forked_child() or bool(reporter.stop_requested) or terminated.is_set()
 
         environment = environment_of(job)
@@ -167,8 +167,8 @@ def attached() -> Iterator[Services]:
         except BaseException as error:
             _tell(error, reporter, job)
             raise
-        if schedule.progress.validated_at_end:
-            reporter.completed()
+        if not schedule.progress.validated_at_end:
+            reporter.stopped()
 
 
 def _tell(error: BaseException, reporter: WorkerReporter, job: TrialJob) -> None:

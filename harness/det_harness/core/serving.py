@@ -17,18 +17,13 @@ from multiprocessing.connection import Connection, Listener
 from pathlib import Path
 from typing import Any
 
-from det_harness.trial.services import Services
+from det_harness.trial.services import Reporter, Services
 from det_native.errors import DetError
 
 logger = logging.getLogger("det_harness")
 
 #: What processes may ask of the worker's reporter.
-REPORTS = frozenset(
-    (
-        *("training", "validation", "epoch", "checkpoint", "waiting", "warning", "compare_by", "no_validation"),
-        *("started", "best_metric", "logged", "media", "system"),
-    )
-)
+REPORTS = {name for name in vars(Reporter) if not name.startswith("_")} | {"started", "logged", "media"}
 
 
 class ReporterServer:
@@ -39,16 +34,14 @@ class ReporterServer:
     used : bool
         Whether a process has said that the training begins.
     stopped : bool
-        Whether one was told to end early.
-    complete : bool
-        Whether one has said that the trial's whole length is trained.
+        Whether one has ended early, as it was asked to.
     failure : BaseException or None
         What ends the trial, if the command fails.
     """
 
     def __init__(self, services: Services) -> None:
         self.key = secrets.token_bytes(32)
-        self.used = self.stopped = self.complete = False
+        self.used = self.stopped = False
         self.failure: BaseException | None = None
         self._services = services
         self._lock = threading.Lock()
@@ -83,10 +76,13 @@ class ReporterServer:
     def _answer(self, name: str, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
         self.used = self.used or name == "started"
         if name == "stop_requested":
-            self.stopped = self._services.stop_requested() or self.stopped
-            return self.stopped
-        if name in ("completed", "failed"):
-            return getattr(self, f"_{name}")(*arguments)
+            return self._services.stop_requested()
+        if name == "stopped":
+            self.stopped = True
+            return None
+        if name == "failed":
+            self.failure = self.failure or arguments[0]
+            return None
         if name not in REPORTS:
             raise ValueError(f"{name} is not a report.")
         try:
@@ -110,12 +106,6 @@ class ReporterServer:
         with self._lock:
             schedule = self._services.schedule
             schedule.trained(max(done, schedule.progress.batches))
-
-    def _completed(self) -> None:
-        self.complete = True
-
-    def _failed(self, failure: BaseException) -> None:
-        self.failure = self.failure or failure
 
 
 @contextmanager

@@ -118,7 +118,6 @@ class CommandController:
 
     def _outcome(self, server: ReporterServer) -> Outcome:
         progress = self._services.schedule.progress
-        stopped = server.stopped and not server.complete
-        if not stopped and not self._services.schedule.over:
+        if not server.stopped and not self._services.schedule.over:
             progress.ended = True  # the code says how long it trains
-        return Outcome(progress.batches, stopped=stopped)
+        return Outcome(progress.batches, stopped=server.stopped)
