@@ -15,6 +15,8 @@ from faults import PATIENCE, Cluster, Gate, checkpoint_at, ended
 from det_native.errors import UnsupportedFeatureError
 from det_native.schema.states import ExperimentState
 
+pytestmark = pytest.mark.slow
+
 
 def values(length: int, factor: float = 0.5) -> list[float]:
     """Return the losses of `LOOP`."""
@@ -111,19 +113,36 @@ def test_what_the_code_raises_is_told_with_its_place(submit: Submit) -> None:
     assert (trial.error.type, trial.error.file, trial.error.line) == ("KeyError", "train.py", 3)
 
 
-def test_hyperparameters_that_are_refused_are_no_failure(submit: Submit) -> None:
-    source = """
-import determined as det
-with det.core.init() as context:
-    raise det.InvalidHP("too large")
-"""
+@pytest.mark.parametrize(
+    "way",
+    [
+        'raise det.InvalidHP("too large")',
+        'print("too large"); context.train.report_early_exit(det.core.EarlyExitReason.INVALID_HP)',
+    ],
+)
+def test_hyperparameters_that_are_refused_are_no_failure(submit: Submit, way: str) -> None:
+    source = f"import determined as det\nwith det.core.init() as context:\n    {way}\n"
     experiment = submit("python3 train.py", {"train.py": source})
     trial = ended(experiment, ExperimentState.ERROR)
     assert trial.restarts == 0
-    assert "too large" in str(trial.error)
+    assert trial.error is not None
+    assert trial.error.type == "InvalidHP"
+    assert "too large" in str(experiment.logs())
 
 
-def test_a_command_that_reports_nothing_is_told_how(submit: Submit) -> None:
+def test_a_damaged_checkpoint_is_not_given_to_the_command(submit: Submit, cluster: Cluster, gate: Gate) -> None:
+    experiment = submit(f"python3 train.py 9 {gate.port} 12", {"train.py": LOOP}, searcher=SEARCHER)
+    visitor = gate.next()
+    checkpoint_at(experiment, 8)
+    last = max(experiment.trials[0].checkpoints, key=lambda one: one.batch)
+    (cluster.home.path / "checkpoints" / last.uuid / "state.json").write_text("{}")
+    visitor.die(signal.SIGKILL)
+    ended(experiment, ExperimentState.COMPLETED)
+    assert "begins at 4" in str(experiment.logs())
+    assert [row["loss"] for row in experiment.trials[0].metrics("training")] == values(12)
+
+
+def test_a_command_that_reports_nothing_is_told_how(submit: Submit, cluster: Cluster, tmp_path: Path) -> None:
     source = """
 import os, sys
 import determined, det_native, model
@@ -139,6 +158,8 @@ open("written.txt", "w").write("here")
     assert "has ended and has reported nothing" in log
     assert "write  entrypoint: train.py" in log
     assert experiment.artifacts.paths == ["written.txt"]
+    assert "# %% command\npython3 train.py --lr 0.1\n" in cluster.shown("experiment", "code", str(experiment.id))
+    assert "!python3 train.py --lr 0.1" in Path(experiment.notebook(tmp_path / "again.ipynb")).read_text()
 
 
 def test_a_text_for_a_shell_is_given_to_one(submit: Submit) -> None:

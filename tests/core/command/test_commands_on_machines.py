@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from command_scripts import DDP
 from two_machines import two_machines
 
@@ -15,6 +16,8 @@ from det_native._version import PROTOCOL
 from det_native.schema.job import TrialJob
 from det_native.schema.loading import load_config
 from det_native.schema.manifests import BundleManifest, Interpreter, Program
+
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 
 PROGRAM = Path(__file__).with_name("machine_program.py")
 SECONDS = 200.0

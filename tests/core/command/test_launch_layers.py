@@ -10,6 +10,8 @@ from faults import ended
 
 from det_native.schema.states import ExperimentState
 
+pytestmark = pytest.mark.slow
+
 SLOTS = {"slots_per_trial": 2}
 SEARCHER = {"name": "single", "metric": "val_loss"}
 
@@ -55,6 +57,7 @@ def test_two_slots_are_two_processes_that_train_together(
     assert [(folder / f"rank{rank}").read_text() for rank in range(2)] == ["0", "1"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("entrypoint", "prefix"),
     [

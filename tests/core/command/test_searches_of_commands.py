@@ -10,6 +10,8 @@ from faults import ended
 
 from det_native.schema.states import ExperimentState
 
+pytestmark = pytest.mark.slow
+
 FACTOR = {"type": "double", "minval": 0.1, "maxval": 0.9, "count": 3}
 SEARCHERS: dict[str, dict[str, Any]] = {
     "grid": {"name": "grid", "max_length": {"batches": 8}},
