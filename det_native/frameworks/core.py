@@ -24,4 +24,5 @@ DESCRIPTION = Description(
     not_in_one_process="a command has all slots of its machine",
     process_per_machine=True,
     own_length=True,
+    own_steps=True,
 )

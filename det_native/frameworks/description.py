@@ -79,6 +79,8 @@ class Description:
         divides them.
     own_length : bool
         Whether that call says how long to train, and what a batch is, so that no configuration has to.
+    own_steps : bool
+        Whether its code counts steps of its own: a length in epochs or records is in the code's unit, too.
     gpu_package : str
         What ``pip install`` takes, without a version, to bring the framework with what it needs on GPUs of NVIDIA.
     gpu_index : str
@@ -114,6 +116,7 @@ class Description:
     scripts: bool = False
     process_per_machine: bool = False
     own_length: bool = False
+    own_steps: bool = False
     gpu_package: str = ""
     gpu_index: str = ""
     gpu_remedy: str = ""
