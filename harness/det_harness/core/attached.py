@@ -25,7 +25,7 @@ from det_harness.trial.batch_count import BatchCount
 from det_harness.trial.checkpoint import TrialCheckpoints
 from det_harness.trial.ending import told_length
 from det_harness.trial.forks import is_forked_child, this_is_the_worker
-from det_harness.trial.lengths import periods_of
+from det_harness.trial.lengths import periods_for
 from det_harness.trial.of_job import environment_of, journal_of, outputs_of, owner_of
 from det_harness.trial.schedule import Schedule
 from det_harness.trial.services import Reporter, Services
@@ -127,7 +127,7 @@ def attached() -> Iterator[Services]:
             return is_forked_child() or bool(reporter.stop_requested) or terminated.is_set()
 
         environment = environment_of(job)
-        schedule = Schedule(periods_of(environment))
+        schedule = Schedule(periods_for(job.bundle.program.framework, environment))
         count = BatchCount(schedule)
         place = job.attached
 

@@ -33,13 +33,8 @@ from det_harness.trial.checkpoint import TrialCheckpoints
 from det_harness.trial.divergence import LossWatch
 from det_harness.trial.ending import ended_early, leave_exit_report, told_length
 from det_harness.trial.forks import end_forked_child, is_forked_child, this_is_the_worker
-<<<<<<< HEAD
-from det_harness.trial.lengths import periods_of
-from det_harness.trial.of_job import environment_of, journal_of, outputs_of, owner_of
-=======
 from det_harness.trial.lengths import periods_for
-from det_harness.trial.publications import Publications
->>>>>>> core58
+from det_harness.trial.of_job import environment_of, journal_of, outputs_of, owner_of
 from det_harness.trial.report import SpoolReporter
 from det_harness.trial.schedule import Schedule, Train
 from det_harness.trial.services import Outcome, Services
