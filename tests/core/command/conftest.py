@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-sys.path += [str(Path(__file__).resolve().parents[2] / "end_to_end")]
+_TESTS = Path(__file__).resolve().parents[2]
+sys.path += [str(_TESTS / place) for place in ("cluster", "end_to_end", "master/launch", "master/launch/ray")]
 
-from faults import Cluster, Gate, running_cluster
+from faults import Cluster, Gate, running_cluster  # noqa: E402 (a folder of tests is no package)
 
-from det_native.client.handles import Experiment
+from det_native.client.handles import Experiment  # noqa: E402
 
 
 @pytest.fixture(scope="session")
