@@ -104,10 +104,12 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.client.remote.ssh",
         "det_native.schema",
     },
+    "det_native.launch": {"det_native.schema"},
     "det_native.experimental": {
         "det_native.callsite",
         "det_native.capture",
         "det_native.client",
+        "det_native.core.command",
         "det_native.display",
         "det_native.heap",
         "det_native.core",

@@ -46,7 +46,7 @@ def batches(rows: list[dict[str, Any]]) -> list[int]:
 
 
 def test_a_script_trains_as_it_is_and_goes_on_after_a_kill(cluster: Cluster, gate: Gate, tmp_path: Path) -> None:
-    made = submitted(cluster, f"python3 train.py --stop 7 --port {gate.port} --model_dir model")
+    made = submitted(cluster, f"train.py --stop 7 --port {gate.port} --model_dir model")
     experiment = cluster.attach(made["id"])
     visitor = gate.next()
     checkpoint_at(experiment, 4)

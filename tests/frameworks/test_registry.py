@@ -59,7 +59,7 @@ print([name for name in ("torch", "tensorflow", "numpy", "pydantic", "toy_framew
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=False
     )
     of_tensorflow = [(name, "TensorFlow") for name in ("keras", "estimator", "tf_estimator")]
-    expected = [("torch", "PyTorch"), *of_tensorflow, ("toy", "Toy")]
+    expected = [("torch", "PyTorch"), *of_tensorflow, ("core", "the Core API"), ("toy", "Toy")]
     assert done.stdout.splitlines() == [str(expected), "[]"], done.stderr
 
 
@@ -81,7 +81,7 @@ def test_one_that_is_not_known_is_refused_with_those_that_are() -> None:
     assert find_framework("jax") is None
     with pytest.raises(
         MissingDependencyError,
-        match=r"'jax' is no framework .* it knows: estimator, keras, tf_estimator, torch\. Install",
+        match=r"'jax' is no framework .* it knows: core, estimator, keras, tf_estimator, torch\. Install",
     ):
         get_framework("jax")
 

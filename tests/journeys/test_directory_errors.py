@@ -112,37 +112,11 @@ def test_advice_on_the_real_determined_does_not_go_in_a_circle(tmp_path: Path) -
     assert "as it is" not in beside
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "entrypoint",
-    [
-        "python3 -m determined.launch.torch_distributed -- python3 train.py --lr 0.1",
-        "[python3, -m, determined.launch.horovod, --, train.py, --lr, '0.1']",
-    ],
-)
-def test_an_entrypoint_with_a_launcher_is_told_what_to_write(
-    tmp_path: Path, entrypoint: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # The Core API's directories have no batch size: that is not the first thing to mend.
-    monkeypatch.setitem(globals(), "CONST", CONST.replace("global_batch_size: 4, ", ""))
-    printed = created(tmp_path, entrypoint=entrypoint)
-    assert "write  entrypoint: train.py --lr 0.1" in printed
-    assert "resources.slots_per_trial" in printed
-    assert "det experiment create" not in printed
-
-
 @pytest.mark.soak
 def test_an_entrypoint_with_an_open_quotation_mark_is_one_sentence(tmp_path: Path) -> None:
     printed = created(tmp_path, entrypoint='"python3 train.py \'x"')
     assert "cannot be read: No closing quotation." in printed
     assert "Traceback" not in printed
-
-
-@pytest.mark.soak
-def test_an_entrypoint_that_names_nothing_says_how_a_script_is_named(tmp_path: Path) -> None:
-    printed = created(tmp_path, entrypoint="train")
-    assert "names no Trial class (model_def:MyTrial). A script is named by its file" in printed
-    assert "det experiment create" not in printed
 
 
 @pytest.mark.long

@@ -13,6 +13,7 @@ from det_harness.ranks.communicator import Communicator, OneProcess
 from det_harness.trial.batch_count import BatchCount
 from det_harness.trial.schedule import Schedule
 from det_native.schema.environment import TrialEnvironment
+from det_native.schema.job import TrialJob
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.reports import EpochRow, SystemSample
 
@@ -144,6 +145,9 @@ class Checkpoints(Protocol):
     def begin(self, batch: int) -> None:
         """Report that training begins after so many batches, in place of ``restore()``."""
 
+    def choose(self) -> tuple[CheckpointManifest | None, str]:
+        """Return the checkpoint to continue from, whole, and why it is an earlier one; nothing of it is copied."""
+
     def workspace(self) -> Path:
         """Return a fresh folder from where the files of a checkpoint are moved without a copy."""
 
@@ -193,6 +197,8 @@ class Services:
         How many batches are done; a controller whose schedule does not know it at every moment tells whom to ask.
     recorder : Recorder or None
         Takes what the user's code logs.
+    job : TrialJob or None
+        That of the worker; None in a process of the user's.
     """
 
     environment: TrialEnvironment
@@ -209,6 +215,7 @@ class Services:
     warm_start: WarmStart | None = None
     count: BatchCount = None  # type: ignore[assignment]  # made of the schedule
     recorder: Recorder | DeafRecorder | None = None
+    job: TrialJob | None = None
 
     def __post_init__(self) -> None:
         if self.count is None:

@@ -40,7 +40,7 @@ export interface SentValue {
 }
 
 export interface ProgramText {
-  readonly kind: 'cells' | 'script';
+  readonly kind: 'cells' | 'script' | 'command';
   readonly framework: string;
   readonly cells: readonly ProgramCell[];
   /** Of a script: its path and arguments. */
