@@ -47,7 +47,9 @@ ALLOWED: dict[str, set[str]] = {
     "det_native.horovod": {"det_native.schema", "det_native.trial"},
     "det_native.schema": set(),
     "det_native.process": set(),
-    "det_native.pytorch": TRIAL | {"det_native.heap", "det_native.process"},
+    "det_native.loops": TRIAL | {"det_native.heap"},
+    "det_native.core": TRIAL | {"det_native.heap", "det_native.loops"},
+    "det_native.pytorch": TRIAL | {"det_native.heap", "det_native.loops", "det_native.process"},
     "det_native.keras": TRIAL
     | {
         "det_native.capture.first_imports",
@@ -122,6 +124,8 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.process",
         "det_native.schema",
         "det_native.storage",
+        "det_native.core",
+        "det_native.loops",
         "det_native.pytorch",
         "det_native.keras",
         "det_native.estimator",
@@ -155,6 +159,8 @@ ALLOWED_IN_CALLS: dict[str, set[str]] = {
     "det_native": set(ALLOWED) - {"det_native.master"},
     "det_native.experimental": {
         "det_harness",
+        "det_native.core",
+        "det_native.loops",
         "det_native.pytorch",
         "det_native.keras",
         "det_native.estimator",
