@@ -12,7 +12,7 @@ from det_harness.loops.training import LoopTraining
 from det_native.pytorch.epochs_call import TorchEpochsCall
 
 
-class EpochsTraining(LoopTraining, TorchTraining):
+class EpochsTraining(LoopTraining, TorchTraining):  # type: ignore[misc]  # methods that are there for types only
     """See ``TorchTraining``; it has no batches of its own."""
 
     def __init__(self, definition: CapturedLoop, call: TorchEpochsCall) -> None:
