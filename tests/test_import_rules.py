@@ -46,10 +46,9 @@ ALLOWED: dict[str, set[str]] = {
     "det_native._env_context": {"det_native.schema"},
     "det_native.horovod": {"det_native.schema", "det_native.trial"},
     "det_native.schema": set(),
-    "det_native.core": {"det_native.logged", "det_native.runtime", "det_native.schema", "det_native.trial"},
+    "det_native.core": TRIAL | {"det_native.logged", "det_native.loops"},
     "det_native.process": set(),
     "det_native.loops": TRIAL | {"det_native.heap"},
-    "det_native.core": TRIAL | {"det_native.heap", "det_native.loops"},
     "det_native.pytorch": TRIAL | {"det_native.heap", "det_native.loops", "det_native.process"},
     "det_native.keras": TRIAL
     | {
@@ -137,7 +136,6 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.callsite",
         "det_native.capture.first_imports",
         "det_native.capture.bindings",
-        "det_native.core",
         "det_native.capture.failure",
         "det_native.capture.never_sent",
         "det_native.capture.program_paths",

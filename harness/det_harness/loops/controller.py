@@ -84,6 +84,10 @@ class PassesController(LoopController):
         """Whether the body has done something in a pass that it has left."""
         return not self._rows.empty
 
+    def _goes_on_later(self) -> bool:
+        """Whether the body has ended its pass since it knew that the trial is to go on at another time."""
+        return False
+
     # -- between two passes
 
     @contextlib.contextmanager
@@ -140,7 +144,8 @@ class PassesController(LoopController):
     def _after_pass(self) -> None:
         """Do what belongs to the end of a pass, which the loop's body is done with, or has left."""
         training, rows, several = self._training, self._rows, self._communicator.size > 1
-        used = not self._left or self._is_used()
+        later = self._goes_on_later()
+        used = not (self._left or later) or self._is_used()
         periods, now = training.schedule.periods, monotonic()
         flags = [
             training.stops,
@@ -158,9 +163,13 @@ class PassesController(LoopController):
             first = not training.passes
             training.end_pass()
             self._look(first=first)
-        if self._left:
+        elif later:
+            training.schedule.checkpointed()  # the pass begins again, from what was saved before it
+        else:
+            training.leave()
+        if self._left and not later:
             training.schedule.end_here(validate=used or training.done > 0)
-        elif stop:
+        elif stop or later:
             training.schedule.request_stop()
         elif due:
             rows.report()

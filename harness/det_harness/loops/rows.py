@@ -103,6 +103,10 @@ class EpochRows:
                 value = value.item() if value.is_cpu else value.detach().clone()
             row[name] = value
 
+    def note(self, metrics: Mapping[str, Any]) -> None:
+        """Note metrics that were reported past these rows."""
+        self._latest.update(metrics)
+
     def _leave_out(self, name: str, value: Any) -> None:
         """Say once that a metric which is no number is left out."""
         if name not in self._left_out:

@@ -62,6 +62,9 @@ class LoopTraining(TrainingPort):
         self.done += self.epoch_length
         self.schedule.trained(self.done)
 
+    def leave(self) -> None:
+        """Note that the loop was left in a pass that does not count."""
+
     def count_passes_as(self, batches: int) -> None:
         """Have a pass count as so many batches from now on: a checkpoint, or the loop's body, knows it better."""
         self.schedule.periods = rescaled(self.schedule.periods, self.epoch_length, batches)
