@@ -45,7 +45,6 @@ class LoopFacts:
         self.services = services
         self._call = call
         self._choice = MetricChoice(services, self.name, said=call.context.metric_said)
-        services.reporter.no_validation()
         self.quick = services.validation_batches is not None
         self.batches = 1 if self.quick else call.batches
         schedule = services.schedule

@@ -56,7 +56,7 @@ class EpochRows:
         self._best: tuple[int, dict[str, Any], float] | None = None
         self._best_told = True
         self._done = self._last = self._taken = 0
-        self._begun = False
+        self._begun = self._noted = False
         self._reported = monotonic()
 
     @property
@@ -104,8 +104,9 @@ class EpochRows:
             row[name] = value
 
     def note(self, metrics: Mapping[str, Any]) -> None:
-        """Note metrics that were reported past these rows."""
+        """Note metrics of the present epoch that were reported past these rows."""
         self._latest.update(metrics)
+        self._noted = True
 
     def _leave_out(self, name: str, value: Any) -> None:
         """Say once that a metric which is no number is left out."""
@@ -131,6 +132,9 @@ class EpochRows:
         """Note that the epoch has ended."""
         if self._row:
             self._keep(self._done + self.epoch_length)
+        elif self._noted:
+            self._last = self._done + self.epoch_length
+        self._noted = False
 
     def note_best(self, metric: str, *, smaller_is_better: bool) -> None:
         """Note the metrics of the epoch that has ended, if they are the best so far."""

@@ -54,23 +54,27 @@ class LoopReporter(PassingReporter):
         super().__init__(reporter)
         self.rows: EpochRows | None = None
         self.used = False
-        self._validations: dict[int, dict[str, Any]] = {}
+        self._validations: dict[int, frozenset[str]] = {}
+
+    def has_validation(self, batch: int | None = None) -> bool:
+        """Whether the body has reported a validation, after so many batches or at all."""
+        return bool(self._validations) if batch is None else batch in self._validations
 
     def of_loop(self) -> PassingReporter:
         """Return the reporter of the loop's body."""
         return _BodyReporter(self)
 
     def validation(self, batch: int, metrics: Mapping[str, Any]) -> None:
-        """Report metrics of a validation, once."""
-        known = self._validations.get(batch, {})
-        if not metrics.keys() <= known.keys():
-            self._reporter.validation(batch, {**known, **metrics})
+        """Report metrics of a validation; those that the body has reported are known."""
+        if not metrics.keys() <= self._validations.get(batch, frozenset()):
+            self._reporter.validation(batch, metrics)
 
-    def note(self, batch: int, metrics: Mapping[str, Any]) -> None:
-        """Note a validation that the body has reported."""
+    def validation_of_body(self, batch: int, metrics: Mapping[str, Any]) -> None:
+        """Report a validation of the loop's body."""
         assert self.rows is not None
         self.rows.note(metrics)
-        self._validations = {batch: {**self._validations.get(batch, {}), **metrics}}
+        self._validations[batch] = self._validations.get(batch, frozenset()) | metrics.keys()
+        self._reporter.validation(batch, metrics)
 
 
 class _BodyReporter(PassingReporter):
@@ -82,8 +86,7 @@ class _BodyReporter(PassingReporter):
 
     def validation(self, batch: int, metrics: Mapping[str, Any]) -> None:
         self._reporter.used = True
-        self._reporter.note(batch, metrics)
-        self._reporter._reporter.validation(batch, self._reporter._validations[batch])
+        self._reporter.validation_of_body(batch, metrics)
 
 
 class BodyCheckpoints:
@@ -130,7 +133,7 @@ class CoreTraining(LoopTraining):
         self.epoch_length = self.loop.batches
         self._total = 1 if isinstance(call, OperationsCall) else self.schedule.periods.length // self.epoch_length
         self._changes = heap_file.KeptChanges(lambda: call.context.snapshot)
-        self._stores = self._left = False
+        self._stores = self._left = self._told = False
         self._beginning: tuple[dict[str, Any], bytes, dict[str, Any]] = {}, b"", {}
 
     # -- for the controller
@@ -205,7 +208,12 @@ class CoreTraining(LoopTraining):
             self.count_passes_as(steps)
         self._passes += 1
         self.rows.end_epoch()
+        if not self._told and not self._reporter.has_validation():
+            self.services.reporter.no_validation()
+        self._told = True
         self.done += self.epoch_length
+        if self._reporter.has_validation(self.done):  # one row of both
+            self._reporter.validation(self.done, self.rows.latest())
         self._set_length()
         self.schedule.trained(self.done)
 

@@ -8,8 +8,10 @@ from det_harness.frameworks.torch.definition import Definition
 from det_harness.frameworks.torch.evaluation import Validation
 from det_harness.frameworks.torch.reduction import Reduction
 from det_harness.loops.facts import LoopFacts
+from det_harness.trial.services import Services
 from det_native.errors import TrialDefinitionError
 from det_native.pytorch import DataLoader, PyTorchTrial, PyTorchTrialContext
+from det_native.pytorch.epochs_call import TorchEpochsCall
 from det_native.pytorch.gradients import Gradients
 
 _BY_ITSELF = "A loop over context.epochs() loads, trains and evaluates by itself."
@@ -20,6 +22,10 @@ class CapturedLoop(LoopFacts, Definition, Validation):
 
     as_in_torch = True
     further = "With a loader that context.wrap() has wrapped, each batch can have one."
+
+    def __init__(self, call: TorchEpochsCall, services: Services) -> None:
+        super().__init__(call, services)
+        services.reporter.no_validation()
 
     def make(self, gradients: Gradients) -> tuple[PyTorchTrial, PyTorchTrialContext]:
         """Let the context that the user's objects belong to take part in the run."""
