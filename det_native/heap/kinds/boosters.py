@@ -30,9 +30,8 @@ class BoosterKind(AttributesKind):
         state = {name: value for name, value in {**self.read(obj), **values}.items() if name not in gone}
         other = object.__new__(type(obj))
         other.__setstate__({name: bytearray(v) if type(v) is bytes else v for name, v in state.items()})
-        before = vars(obj)
-        # The other one frees the trees of before.
-        obj.__dict__, other.__dict__ = {n: v for n, v in {**before, **vars(other)}.items() if n not in gone}, before
+        # What pickles leave out goes: LightGBM's data belong to the pointer of before, which the other one frees.
+        obj.__dict__, other.__dict__ = vars(other), vars(obj)
 
     def reduced_alone(self, obj: Any) -> Any:
         return self.reduce(obj)
