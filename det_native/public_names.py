@@ -34,8 +34,8 @@ def without_init(package: str) -> AttributeError:
         hint = f"init() of {package} is det.experimental.{package}.init(); det.{package} has the classes for trials."
     else:
         hint = (
-            "init() belongs to a framework: det.experimental.pytorch.init(), det.experimental.keras.init() or "
-            "det.experimental.estimator.init()"
+            "init() belongs to a framework: det.experimental.pytorch.init(), det.experimental.keras.init(), "
+            "det.experimental.estimator.init(), or det.experimental.core.init() for any other"
         )
     return shown_shortly(AttributeError(hint))
 

@@ -57,7 +57,8 @@ _ROOTS = roots.roots_of_call
 # What a test has ended may take so long to be gone.
 _LEAVING_SECONDS = 5.0
 _LIMIT = pytest.StashKey[Any]()
-_VARIABLES_OF_PYTEST = {"PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER"}
+# JAX sets the last one when it is imported, which TensorFlow does.
+_VARIABLES_OF_PYTEST = {"PYTEST_CURRENT_TEST", "PYTEST_XDIST_WORKER", "TF_CPP_MIN_LOG_LEVEL"}
 
 
 @pytest.fixture(autouse=True)

@@ -9,11 +9,11 @@ from typing import Any, ClassVar, TypeVar
 import torch
 
 from det_native.errors import ArgumentError, TrialDefinitionError, UnsupportedFeatureError
-from det_native.pytorch.loop_batches import OVER_EPOCHS, LoopBatches
+from det_native.loops.batches import LoopBatches
+from det_native.loops.call import TrainingCall
 from det_native.pytorch.native_call import TorchCall
 from det_native.pytorch.native_run import PyTorchRunContext
 from det_native.pytorch.stepping import SHARDED
-from det_native.pytorch.training_call import TrainingCall
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.signatures import names_checked
 from det_native.trial import Role
@@ -167,10 +167,10 @@ class PyTorchNativeContext(PyTorchRunContext):
         TrialDefinitionError, ArgumentError
             If something is missing or does not fit, before anything is trained.
         """
-        from det_native.pytorch.epochs_call import EpochsCall
+        from det_native.pytorch.epochs_call import TorchEpochsCall
 
-        call = EpochsCall.of(self, bounds if epochs is None else (*bounds, epochs), wait)
-        return LoopBatches(_handler(self._on_train)(call), lambda: call.epochs_in(self._length_of(call)), OVER_EPOCHS)
+        call = TorchEpochsCall.of(self, bounds if epochs is None else (*bounds, epochs), wait)
+        return LoopBatches(call.name, _handler(self._on_train)(call), lambda: call.epochs_in(self._length_of(call)))
 
     @names_checked("context.fit")
     def fit(
@@ -284,7 +284,7 @@ class PyTorchNativeContext(PyTorchRunContext):
                 "context.configure_apex_amp() casts inside of functions, so it works with context.fit(): in a loop of "
                 "your own write `with torch.autocast(...)` around the forward pass, and use context.wrap_scaler()."
             )
-        return LoopBatches(_handler(self._on_train)(call), lambda: self._length_of(call))
+        return LoopBatches(call.name, _handler(self._on_train)(call), lambda: self._length_of(call))
 
     def _tell_of_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Say that a step was made where nothing is meant to be trained: in a loop that goes past this context."""

@@ -89,8 +89,8 @@ def continued_config(
     described = find_framework(framework)
     if described is not None and described.own_length:
         raise UnsupportedFeatureError(
-            "How long this experiment trains stands in its own code (TrainSpec(max_steps=...)): change it there and "
-            "run the cell again."
+            "How long this experiment trains stands in its own code (context.epochs(...), TrainSpec(max_steps=...)): "
+            "change it there and run it again."
         )
     searcher = config.get("searcher") or {}
     changed = _inherited(config)

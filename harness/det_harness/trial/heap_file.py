@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("det_native")
 
 _FILE = "heap.bin"
+_NO_HEAD = b"[[], 0]\n"
 
 
 def snapshot_of(
@@ -95,15 +96,17 @@ class KeptChanges:
 
     def open(self, folder: Path | None) -> None:
         """Read what a checkpoint has, for :meth:`restore`."""
-        self.before = b"" if folder is None else read(folder)
+        self.before = b"" if folder is None else read_whole(folder)
 
     def restore(self) -> None:
         """Put it in place, once, in a process that goes on with the training; files are opened again."""
         content, self.before = self.before, b""
         snapshot = self._snapshot()
-        if snapshot is not None:
-            for sentence in _put(content, snapshot, reopen=True):
-                logger.warning("%s", sentence)
+        if snapshot is not None and content:
+            end = len(content) - json.loads(content.partition(b"\n")[0])[1]
+            for part in (content[:end], _NO_HEAD + content[end:]):
+                for sentence in _put(part, snapshot, reopen=True):
+                    logger.warning("%s", sentence)
 
 
 def write(folder: Path, content: bytes) -> None:
@@ -114,12 +117,17 @@ def write(folder: Path, content: bytes) -> None:
         size = len(content) - json.loads(content.partition(b"\n")[0])[1]
         (folder / _FILE).write_bytes(content[:size])
         if size < len(content):
-            (folder / call.LARGE).write_bytes(b"[[], 0]\n" + content[size:])
+            (folder / call.LARGE).write_bytes(_NO_HEAD + content[size:])
 
 
 def read(folder: Path, name: str = _FILE) -> bytes:
     """Return the content of a file; nothing where there is none."""
     return (folder / name).read_bytes() if (folder / name).exists() else b""
+
+
+def read_whole(folder: Path) -> bytes:
+    """Return the content that :func:`write` was given."""
+    return read(folder) + read(folder, call.LARGE).removeprefix(_NO_HEAD)
 
 
 def folder_in(checkpoint: Path, name: str = _FILE) -> Path:

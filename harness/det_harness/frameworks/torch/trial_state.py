@@ -200,7 +200,7 @@ def load_facts(folder: Path) -> dict[str, Any]:
 
 def read(folder: Path) -> dict[str, Any]:
     """Return what :func:`collect` returned, and whatever callbacks have put in."""
-    state = {**_read_weights(folder), CHANGES: heap_file.read(folder)}
+    state = {**_read_weights(folder), CHANGES: heap_file.read_whole(folder)}
     for name, key in _FILES.items():
         if (folder / f"{name}.json").exists():
             state[key] = state_files.load(folder, name)
