@@ -127,6 +127,8 @@ def read(folder: Path, name: str = _FILE) -> bytes:
 
 def read_whole(folder: Path) -> bytes:
     """Return the content that :func:`write` was given."""
+    from det_native.heap import call
+
     return read(folder) + read(folder, call.LARGE).removeprefix(_NO_HEAD)
 
 
