@@ -114,8 +114,11 @@ def _asked_by_from_import(frame: FrameType | None) -> bool:
 
 
 def _unknown(name: str) -> str:
+    from det_native.absent import sentence_for
+
     module, _, attribute = name.rpartition(".")
+    sentence = sentence_for(name) or "Leave it out of the code, or put what it does into a file of yours."
     return (
         f"`{attribute}` is not in `{module}`, which here is an alias of `{module.replace(ALIAS, TARGET, 1)}`: "
-        f"det_native does not have it. Leave it out of the code, or put what it does into a file of yours."
+        f"det_native does not have it. {sentence}"
     )

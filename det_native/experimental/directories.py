@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import yaml
 
+from det_native.capture.files import scan_tree
 from det_native.client.connect import connect
 from det_native.client.handles import Experiment
 from det_native.errors import ArgumentError, ConfigurationError, MissingDependencyError
@@ -58,21 +63,21 @@ class DirectoryOrigin(Origin):
 
 
 def create_from_directory(
-    config: Path,
-    directory: Path,
+    config: ConfigInput,
+    directory: str | os.PathLike[str],
     *,
     changes: Sequence[str] = (),
     local: bool = False,
     test: bool = False,
     master_url: str | None = None,
 ) -> Experiment:
-    """Train the ``entrypoint`` of a configuration file.
+    """Train the ``entrypoint`` of a configuration.
 
     Parameters
     ----------
-    config : Path
-        YAML or JSON.
-    directory : Path
+    config : path, str or dict
+        YAML or JSON; a file where there are `changes`.
+    directory : path
         Working directory of the code, sent whole.
     changes : sequence of str
         Fields that differ from the file, as ``"dotted.path=value"``; the value is YAML.
@@ -92,14 +97,16 @@ def create_from_directory(
         If the class needs a package that neither this Python nor the workers have, or its text does not say for which
         framework it is. A class whose packages the workers alone have is left to them to check.
     """
-    given: ConfigInput = changed(config, changes) if changes else config
+    given: ConfigInput = changed(Path(config), changes) if changes and isinstance(config, str | Path) else config
     try:
         settings = check_settings(given, None, local, test, str(directory), None, master_url, (), (), "none")
         script = script_of(settings)
         named = entrypoint_of(settings, remedy=BY_FILE) if script is None else ""
     except ConfigurationError:
         # A launcher's script has other fields than a Trial class: the launcher is what is to be mended first.
-        check_launcher(changed(config, changes).get("entrypoint"))
+        if isinstance(given, str | Path):
+            given = changed(Path(given), changes)
+        check_launcher((given or {}).get("entrypoint"))
         raise
     if script is not None:
         return train_script(script, settings)
@@ -130,6 +137,42 @@ def _submit_unimported(named: str, settings: Settings, origin: Origin, error: Ex
             raise error
     print(f"{named} is not checked here, but on the workers only: {error}")
     return submit("create", None, loaded, framework.name, settings, origin)
+
+
+@contextmanager
+def folder_with(directory: str | os.PathLike[str] | None, includes: Sequence[str | os.PathLike[str]]) -> Iterator[Path]:
+    """Give a folder of code for a block: where files are included, a copy of what is sent of it, with them.
+
+    Parameters
+    ----------
+    directory : path or None
+        None for no code but what is included.
+    includes : sequence of paths
+        Files and folders that lie in it under their own names.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such file, or two have the same name.
+    """
+    if directory is not None and not includes:
+        yield Path(directory)
+        return
+    with TemporaryDirectory(prefix="det-code-") as made:
+        for file in scan_tree(Path(directory)).files if directory is not None else ():
+            target = Path(made, file.target)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(file.path, target)
+        for path in (Path(include).expanduser().absolute() for include in includes):
+            target = Path(made, path.name)
+            if target.exists():
+                raise ArgumentError(
+                    f"includes: {path.name!r} is in what is sent already; give one of them another name."
+                )
+            if not path.exists():
+                raise ArgumentError(f"includes: no such file or directory: {path}")
+            shutil.copytree(path, target) if path.is_dir() else shutil.copy2(path, target)
+        yield Path(made)
 
 
 def changed(config: Path, changes: Sequence[str]) -> dict[str, Any]:

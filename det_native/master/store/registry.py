@@ -21,6 +21,9 @@ _SORTED = {
     registry.ModelSortBy.DESCRIPTION: models.c.description,
     registry.ModelSortBy.CREATION_TIME: models.c.created,
     registry.ModelSortBy.LAST_UPDATED_TIME: models.c.updated,
+    registry.ModelSortBy.NUM_VERSIONS: (
+        select(func.count()).where(model_versions.c.model_id == models.c.id).correlate(models).scalar_subquery()
+    ),
 }
 
 
