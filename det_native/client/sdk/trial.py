@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from det_native.client.checkpoint import Checkpoint
 from det_native.client.listing import Listing
@@ -16,12 +16,10 @@ from det_native.client.sdk.metrics import TrialMetrics
 from det_native.client.sdk.sorting import CheckpointSortBy, sorted_checkpoints
 from det_native.client.source import Source
 from det_native.errors import ArgumentError, UnsupportedFeatureError
+from det_native.imports import load
 from det_native.schema import rest
 from det_native.schema.registry import OrderBy
 from det_native.schema.rest import LogLine
-
-if TYPE_CHECKING:
-    from det_native.client.handles import Experiment
 
 _FOLLOW_SECONDS = 0.5
 
@@ -34,11 +32,11 @@ class TrialOfSdk(AbsentNames):
     _source: Source
     _known: rest.Trial
 
-    def get_experiment(self) -> Experiment:
+    def get_experiment(self) -> Any:
         """Return its experiment."""
-        from det_native.client.sdk.waiting import SdkExperiment
-
-        return SdkExperiment(self._source, self._known.experiment_id)
+        # Its class is loaded by name: handles of experiments import those of trials.
+        kind = load("det_native.client.sdk.waiting").SdkExperiment
+        return kind(self._source, self._known.experiment_id)
 
     def reload(self) -> None:
         """Ask anew for all that is known of it."""

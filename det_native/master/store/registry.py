@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, insert, select, update
 
 from det_native.errors import NotFoundError, RequestError
 from det_native.master.store import checkpoints
@@ -74,7 +74,7 @@ def listing(
             query = query.where(func.lower(column).contains(text.lower(), autoescape=True))
     if archived is not None:
         query = query.where(models.c.archived == archived)
-    column = _SORTED[sort_by]
+    column: ColumnElement[Any] = _SORTED[sort_by]
     down = order_by is registry.ModelOrderBy.DESCENDING
     query = query.order_by(column.desc() if down else column, models.c.id.desc() if down else models.c.id)
     if not label:
