@@ -15,7 +15,7 @@ from det_native.master.store.user_tables import model_versions, models
 from det_native.schema import registry
 from det_native.schema.states import CheckpointState
 
-_SORTED = {
+_SORTED: dict[registry.ModelSortBy, ColumnElement[Any]] = {
     registry.ModelSortBy.UNSPECIFIED: models.c.id,
     registry.ModelSortBy.NAME: models.c.name,
     registry.ModelSortBy.DESCRIPTION: models.c.description,
@@ -74,9 +74,9 @@ def listing(
             query = query.where(func.lower(column).contains(text.lower(), autoescape=True))
     if archived is not None:
         query = query.where(models.c.archived == archived)
-    column: ColumnElement[Any] = _SORTED[sort_by]
+    sorted_by = _SORTED[sort_by]
     down = order_by is registry.ModelOrderBy.DESCENDING
-    query = query.order_by(column.desc() if down else column, models.c.id.desc() if down else models.c.id)
+    query = query.order_by(sorted_by.desc() if down else sorted_by, models.c.id.desc() if down else models.c.id)
     if not label:
         query = query.limit(limit).offset(offset)
     rows = [row for row in connection.execute(query).all() if not label or label in row.labels]

@@ -59,7 +59,7 @@ def test_a_folder_is_submitted_with_what_is_included(sdk_master: Master, folder:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "rows.csv").write_text("1\n")
     (tmp_path / "helper.py").write_text("")
-    includes = [tmp_path / "helper.py", str(tmp_path / "data")]
+    includes: list[str | Path] = [tmp_path / "helper.py", str(tmp_path / "data")]
     experiment = client.create_experiment(CONFIG, str(folder), includes=includes)
     assert experiment.id in [each.id for each in client.list_experiments()]
     assert experiment.name == "line"
