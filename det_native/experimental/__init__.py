@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from det_native.client.models import Model, ModelVersion
     from det_native.client.sdk.determined import Determined
     from det_native.client.sdk.sorting import TrialSortBy
-    from det_native.experimental import client, estimator, keras, pytorch
+    from det_native.experimental import client, core_v2, estimator, keras, pytorch
     from det_native.experimental.creation import create, create_trial_instance
     from det_native.experimental.existing import attach, experiment, experiments
     from det_native.experimental.one_batch import test_one_batch
@@ -91,6 +91,7 @@ __all__ = [
     "TrialSortBy",
     "attach",
     "client",
+    "core_v2",
     "create",
     "create_trial_instance",
     "estimator",
@@ -112,8 +113,8 @@ def __getattr__(name: str) -> Any:
         return value
     if name == "init":
         raise without_init("")
-    if name == "client":
-        return load("det_native.experimental.client")
+    if name in ("client", "core_v2"):
+        return load(f"det_native.experimental.{name}")
     framework = framework_with_init(name)
     return load(framework.init) if framework is not None else _unsupported(name)
 
