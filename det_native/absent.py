@@ -35,6 +35,10 @@ _BATCHES = (
     "and context.checkpoint.store_path() keeps what is done."
 )
 _RNG = "Random generators are saved and restored with each checkpoint without it."
+_DEEPSPEED = (
+    "DeepSpeed trains in a script: deepspeed.initialize() under det.core.init(distributed=...), started by "
+    "`python3 -m determined.launch.deepspeed`; distributed.strategy: fsdp shards the models of a PyTorchTrial."
+)
 _HOROVOD = "A trial on several slots is started without it; `import horovod.torch as hvd` is Horovod itself."
 
 # Modules, names in them, and members of classes of the SDK, without `determined.`: the longest that fits counts.
@@ -78,7 +82,13 @@ _NAMES = {
     "errors.EnterpriseOnlyError errors.InternalException errors.MultipleDownloadsFailed errors.NoDirectStorageAccess "
     "errors.ProxiedDownloadFailed errors.SkipWorkloadException errors.StopLoadingImplementation errors.WorkerError "
     "errors.WorkerFinishedGracefully keras.callbacks.tensorboard",
-    _CONTAINER: "launch util exec",
+    _CONTAINER: "launch exec",
+    "Outside of an experiment det.core.init() gives the same contexts, which report to nobody.": (
+        "core.DummyCheckpointContext core.DummyDistributedContext core.DummyExperimentalCoreContext "
+        "core.DummyPreemptContext core.DummyProfilerContext core.DummySearcherContext core.DummySearcherOperation "
+        "core.DummyTrainContext core.SearcherContextMissing"
+    ),
+    "It is a helper of Determined's own code, for which a few lines of yours do.": "util",
     _CONTROLLER: (
         "TrialController keras.TFKerasTrialController keras.TFKerasTrainConfig pytorch.CheckpointLoadContext"
     ),
@@ -97,11 +107,8 @@ _NAMES = {
     ),
     _RNG: "keras.get_rng_state keras.set_rng_state",
     _HOROVOD: "horovod",
-    "DeepSpeed trains in a script: deepspeed.initialize() under det.core.init(distributed=...), started by "
-    "`python3 -m determined.launch.deepspeed`; distributed.strategy: fsdp shards the models of a PyTorchTrial.": (
-        "pytorch.deepspeed"
-    ),
-    "det_native has det.lightning, whose callback a Trainer takes.": "pytorch.lightning",
+    _DEEPSPEED: "pytorch.deepspeed",
+    "The callback that a Trainer takes is in det.lightning.": "pytorch.lightning lightning.experimental",
 }
 _SENTENCES = {f"{ALIAS}.{name}": sentence for sentence, names in _NAMES.items() for name in names.split()}
 

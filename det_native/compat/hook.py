@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
+from opcode import opname
 from types import FrameType, ModuleType
 
 ALIAS = "determined"
@@ -34,7 +35,9 @@ class AliasLoader(Loader):
             from det_native.keras.old_arguments import install as give_old_names_their_meaning
 
             give_old_names_their_meaning()
-        sys.modules[module.__name__] = _import_target(self.target)
+        target = sys.modules[module.__name__] = _import_target(self.target)
+        if not hasattr(target, "__path__"):  # of a package, the finder is asked for what it lacks
+            _explain_absent_names(target, module.__name__)
 
 
 class AliasFinder(MetaPathFinder):
@@ -111,6 +114,30 @@ def _asked_by_from_import(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def _explain_absent_names(target: ModuleType, alias: str) -> None:
+    """Have ``from determined.x import name`` say why a module that is no package lacks the name."""
+    from det_native.absent import absent_attribute, sentence_for
+
+    known: Callable[[str], object] | None = vars(target).get("__getattr__")
+    if getattr(known, "explains", False):
+        return
+
+    def missing(name: str) -> object:
+        full = f"{alias}.{name}"
+        if not name.startswith("__") and _is_from_import(sys._getframe(1)) and sentence_for(full):
+            raise ImportError(_unknown(full), name=full)
+        if known is not None:
+            return known(name)
+        raise absent_attribute(alias, name) or AttributeError(f"module {target.__name__!r} has no attribute {name!r}")
+
+    missing.explains = True  # type: ignore[attr-defined]
+    vars(target)["__getattr__"] = missing
+
+
+def _is_from_import(frame: FrameType) -> bool:
+    return opname[frame.f_code.co_code[frame.f_lasti]] == "IMPORT_FROM"
 
 
 def _unknown(name: str) -> str:
