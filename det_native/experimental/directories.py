@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from det_native.experimental.settings import ConfigInput, Settings, check_settin
 from det_native.experimental.trials import find_trial_class
 from det_native.experimental.unimported import framework_in_text
 from det_native.experimental.worker_environment import can_import, have_it_as_here
-from det_native.schema.loading import load_config
+from det_native.schema.loading import ConfigurationWarning, load_config
 from det_native.schema.manifests import CallKind, Cell, Framework, Program
 from det_native.schema.yaml_text import parse_yaml
 
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 
 #: How a script is trained, said to those who give a configuration file.
 BY_FILE = "A script is named by its file in the directory: entrypoint: train.py, with its arguments after it."
+
+
+#: What Determined runs in a container before the code.
+HOOK = "startup-hook.sh"
 
 
 @dataclass(frozen=True)
@@ -97,6 +102,7 @@ def create_from_directory(
         If the class needs a package that neither this Python nor the workers have, or its text does not say for which
         framework it is. A class whose packages the workers alone have is left to them to check.
     """
+    _warn_of_hook(directory)
     given: ConfigInput = changed(Path(config), changes) if changes and isinstance(config, str | Path) else config
     try:
         settings = check_settings(given, None, local, test, str(directory), None, master_url, (), (), "none")
@@ -117,6 +123,17 @@ def create_from_directory(
         except (ModuleNotFoundError, MissingDependencyError) as error:
             return _submit_unimported(named, settings, origin, error)
     return train_class(named, settings, origin)
+
+
+def _warn_of_hook(folder: str | os.PathLike[str]) -> None:
+    """Say that a script that prepares Determined's containers is not run."""
+    if Path(folder, HOOK).is_file():
+        warnings.warn(
+            f"{HOOK} is not run here, where it would change the environment of all trials: name packages in "
+            "environment.packages, and variables in environment.environment_variables.",
+            ConfigurationWarning,
+            stacklevel=3,
+        )
 
 
 def _submit_unimported(named: str, settings: Settings, origin: Origin, error: Exception) -> Experiment:
