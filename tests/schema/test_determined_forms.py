@@ -268,3 +268,9 @@ def test_what_counts_by_itself_needs_no_number_of_records(length: dict[str, int]
     for entrypoint in ("model_def:T", "python3 -m determined.launch.torch_distributed --trial model_def:T"):
         with pytest.raises(ConfigurationError, match="global_batch_size: is missing"):
             load_config(written | {"entrypoint": entrypoint}, warn=False)
+
+
+def test_a_launcher_of_the_class_that_is_trained_is_not_said_to_have_no_effect() -> None:
+    launched = "python3 -m determined.launch.torch_distributed --trial model_def:T"
+    assert read("entrypoint", launched, trains="model_def:T")[1] == ""
+    assert "entrypoint" in read("entrypoint", launched, trains="model_def:Other")[1]

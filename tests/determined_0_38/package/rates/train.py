@@ -14,7 +14,8 @@ parser.add_argument("--config", type=json.loads, default={})
 
 if __name__ == "__main__":
     steps = parser.parse_args().config["steps"]
-    assert not pathlib.Path("notes").exists() and not pathlib.Path("keys.secret").exists()
+    assert not pathlib.Path("notes").exists()
+    assert not pathlib.Path("keys.secret").exists()
     info = det.get_cluster_info()
     scale, name = float(os.environ["RATES_SCALE"]), os.environ["RATES_NAME"]
     values = rows(info.user_data["rows"])
