@@ -7,8 +7,9 @@ from typing import Any
 
 from det_harness.trial.schedule import Periods
 from det_native.errors import ConfigurationError, Problem
+from det_native.schema.checks import counts_by_itself
 from det_native.schema.environment import TrialEnvironment
-from det_native.schema.lengths import Length, Unit
+from det_native.schema.lengths import UNTOLD, Length, Unit
 
 
 def periods_of(environment: TrialEnvironment) -> Periods:
@@ -102,13 +103,16 @@ def _batches(written: Any, field: str, environment: TrialEnvironment) -> int:
     length = Length.model_validate(written)
     if length.unit is Unit.BATCHES:
         return length.units
+    records_per_epoch = int(environment.config.get("records_per_epoch") or 0)
+    known = "global_batch_size" in environment.hparams and (length.unit is Unit.RECORDS or records_per_epoch)
+    if not known and counts_by_itself(environment.config):
+        return UNTOLD.units
     if "global_batch_size" not in environment.hparams:
         raise _problem(
             field,
             f"a length in {length.unit} needs hyperparameters.global_batch_size, which is not set.",
             "Set it to the records per batch, or give the length in batches.",
         )
-    records_per_epoch = int(environment.config.get("records_per_epoch") or 0)
     if length.unit is Unit.EPOCHS and not records_per_epoch:
         raise _problem(
             field,
