@@ -130,10 +130,12 @@ def test_a_package_with_variables_and_data(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("name", ["const", "launched", "adaptive"])
-def test_trial_classes(cluster: Cluster, name: str) -> None:
+def test_trial_classes(cluster: Cluster, name: str, tmp_path: Path) -> None:
     experiment = trained(f"legacy_trial/{name}.yaml")
     assert len(experiment.list_trials()) == (4 if name == "adaptive" else 1)
-    assert experiment.list_checkpoints()[0].load() is not None
+    [best] = experiment.list_checkpoints(max_results=1)
+    assert best.metrics["validation_loss"] == experiment.best_trial.best_validation
+    assert (best.download(tmp_path / "best") / "state_dict.pth").is_file()
 
 
 @pytest.mark.parametrize("name", ["const", "distributed", "adaptive"])
