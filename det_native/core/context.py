@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -72,6 +73,7 @@ class Context(LoggingContext):
         self._run = run
         self._on_close = on_close
         self._closed = False
+        self._process = os.getpid()
         self.info: ClusterInfo | None = run.info
         self.distributed: DistributedContext = run.distributed
         self.train = TrainContext(run, tensorboard_mode)
@@ -106,7 +108,7 @@ class Context(LoggingContext):
 
     def close(self, error: BaseException | None = None) -> None:
         """End the training: what was reported is sent, and checkpoints are complete. Further calls do nothing."""
-        if self._closed:
+        if self._closed or os.getpid() != self._process:
             return
         self._closed = True
         if isinstance(error, SystemExit) and error.code in (None, 0):

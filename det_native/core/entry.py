@@ -81,7 +81,10 @@ def init(
 
     place = _place(checkpoint_storage)
     ranks = None if distributed is None else distributed.ranks
-    return core_context(local_services(place.url, place.options, ranks=ranks), None, distributed=distributed, **modes)
+    services = local_services(place.url, place.options, ranks=ranks)
+    context = core_context(services, None, distributed=distributed, **modes)
+    close_at_exit(context)
+    return context
 
 
 def close_at_exit(context: Context) -> None:

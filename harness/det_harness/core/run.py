@@ -57,7 +57,12 @@ class CoreRun(CoreState):
         self._stopped_early = False
         self._completed = False
         self._measuring = ExitStack()
+        services.count.ask(lambda: max(self.steps, self.rows.last))
         self._said_progress = 0.0
+
+    def pass_rows(self) -> None:
+        """Report the rows that were gathered."""
+        self.rows.pass_all()
 
     @cached_property
     def _written_length(self) -> Length | None:
@@ -92,6 +97,7 @@ class CoreRun(CoreState):
         """Note that the operation of the search is done, with the metric that trials are compared by."""
         environment = self.services.environment
         value = compared_number(environment.metric or "searcher_metric", searcher_metric, "op.report_completed()")
+        self.rows.pass_all()
         self.begin(self.steps)
         if environment.metric:
             self.rows.compared(self.steps, environment.metric, value)
@@ -170,6 +176,7 @@ class CoreRun(CoreState):
         self.measure(None)
         if self.distributed.rank == 0:
             self.begin(self.steps)
+            self.rows.close()
         self.services.checkpoints.wait()
         progress = self.services.schedule.progress
         if not complete or (self.acknowledged and not self._completed):

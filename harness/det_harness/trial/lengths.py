@@ -7,9 +7,10 @@ from typing import Any
 
 from det_harness.trial.schedule import Periods
 from det_native.errors import ConfigurationError, Problem
-from det_native.schema.checks import counts_by_itself
+from det_native.frameworks import get_framework
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.lengths import UNTOLD, Length, Unit
+from det_native.schema.manifests import Framework
 
 
 def periods_of(environment: TrialEnvironment) -> Periods:
@@ -50,6 +51,22 @@ def periods_of(environment: TrialEnvironment) -> Periods:
         initial_validation=bool(config.get("perform_initial_validation", False)),
         policy=config.get("checkpoint_policy", "best"),
     )
+
+
+def periods_for(framework: Framework, environment: TrialEnvironment) -> Periods:
+    """Return the lengths of a trial of a framework; code that counts steps of its own says how long it trains.
+
+    Raises
+    ------
+    ConfigurationError
+        See :func:`periods_of`.
+    """
+    try:
+        return periods_of(environment)
+    except ConfigurationError:
+        if not get_framework(framework).own_steps:
+            raise
+        return Periods(length=UNTOLD.units)
 
 
 def in_whole_epochs(periods: Periods, environment: TrialEnvironment, steps: int) -> Periods:
@@ -103,16 +120,13 @@ def _batches(written: Any, field: str, environment: TrialEnvironment) -> int:
     length = Length.model_validate(written)
     if length.unit is Unit.BATCHES:
         return length.units
-    records_per_epoch = int(environment.config.get("records_per_epoch") or 0)
-    known = "global_batch_size" in environment.hparams and (length.unit is Unit.RECORDS or records_per_epoch)
-    if not known and counts_by_itself(environment.config):
-        return UNTOLD.units
     if "global_batch_size" not in environment.hparams:
         raise _problem(
             field,
             f"a length in {length.unit} needs hyperparameters.global_batch_size, which is not set.",
             "Set it to the records per batch, or give the length in batches.",
         )
+    records_per_epoch = int(environment.config.get("records_per_epoch") or 0)
     if length.unit is Unit.EPOCHS and not records_per_epoch:
         raise _problem(
             field,
