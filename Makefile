@@ -193,6 +193,7 @@ docs: setup
 	TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python tools/api_page.py
 	$(BIN)/python tools/command_page.py
 	$(BIN)/python tools/documented_names.py
+	TF_CPP_MIN_LOG_LEVEL=3 $(BIN)/python tools/determined_names.py
 
 format: setup
 	$(BIN)/ruff check --fix . ; $(BIN)/ruff format .

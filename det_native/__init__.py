@@ -144,6 +144,10 @@ def __getattr__(name: str) -> object:
         from det_native.public_names import without_init
 
         raise without_init("")
+    from det_native.absent import absent_attribute
+
+    if (absent := absent_attribute("determined", name)) is not None:
+        raise absent
     raise AttributeError(f"module 'det_native' has no attribute {name!r}; it has: {', '.join(__all__)}")
 
 

@@ -453,6 +453,14 @@ class UserCodeError(ExperimentFailedError):
         self.line = line
 
 
+#: Determined's names, which catch what is raised here.
+CheckpointNotFound = CheckpointStateException = CheckpointNotFoundError
+InvalidCheckpointException = CheckpointError
+InvalidConfigurationException = ConfigurationError
+InvalidDataTypeException = InvalidDataError
+InvalidExperimentException = InvalidModelException = TrialDefinitionError
+
+
 def __dir__() -> list[str]:
     """Return what completion shows: the errors."""
     return sorted(name for name, value in globals().items() if isinstance(value, type) and issubclass(value, DetError))

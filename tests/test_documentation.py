@@ -255,6 +255,7 @@ def _everything_set(distributed: dict[str, Any]) -> ExperimentConfig:
             "log_retention_days": 1,
             "retention_policy": {"log_retention_days": 1},
             "optimizations": {
+                "grad_updates_size_file": "sizes.txt",
                 **dict.fromkeys(("tensor_fusion_threshold", "tensor_fusion_cycle_time", "aggregation_frequency"), 2),
                 "auto_tune_tensor_fusion": True,
                 "average_training_metrics": True,

@@ -19,6 +19,7 @@ RAY_ROOM = "det_native.master.launch.ray.bridge"
 FRAMEWORKS = {"torch", "tensorflow", "keras", "horovod", "ray"}
 BASE = {
     "det_native._version",
+    "det_native.absent",
     "det_native.errors",
     "det_native.frameworks",
     "det_native.imports",
@@ -32,6 +33,7 @@ TRIAL = {"det_native.trial", "det_native.schema", "det_native.runtime"}
 ALLOWED: dict[str, set[str]] = {
     "det_native": set(),
     "det_native._version": set(),
+    "det_native.absent": set(),
     "det_native.errors": set(),
     "det_native.public_names": set(),
     "det_native.frameworks": set(),
@@ -193,6 +195,7 @@ ALLOWED_IN_CALLS: dict[str, set[str]] = {
 THIRD_PARTY: dict[str, set[str]] = {
     "det_native": set(),
     "det_native._version": set(),
+    "det_native.absent": set(),
     "det_native.errors": set(),
     "det_native.frameworks": set(),
     "det_native.imports": set(),

@@ -30,6 +30,7 @@ PACKAGES = (
     "det_native.experimental.keras",
     "det_native.experimental.pytorch",
     "det_native.experimental.estimator",
+    "det_native.experimental.client",
     "det_native.keras",
     "det_native.pytorch",
     "det_native.estimator",

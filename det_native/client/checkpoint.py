@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from pydantic import ValidationError
 from det_native.client import checkpoint_folder, kept_program, loading
 from det_native.client.arguments import checked_keys, checked_metadata
 from det_native.client.checkpoint_facts import CheckpointFacts
+from det_native.client.sdk.absent_names import AbsentNames
+from det_native.client.sdk.metrics import TrialMetrics, of_checkpoint
 from det_native.client.short_forms import UUID_LENGTH, checkpoint_short
 from det_native.client.source import Source
 from det_native.errors import (
@@ -29,7 +32,7 @@ from det_native.schema.registry import CheckpointChange
 from det_native.schema.states import CheckpointState
 
 
-class Checkpoint(CheckpointFacts):
+class Checkpoint(CheckpointFacts, AbsentNames):
     """A checkpoint of a trial.
 
     Parameters
@@ -43,6 +46,7 @@ class Checkpoint(CheckpointFacts):
 
     #: What changes is the experiment, not the notebook: capture tells this object by its identity.
     _det_known_by_identity = True
+    _sdk_class = "Checkpoint"
 
     def __init__(self, source: Source, checkpoint: rest.Checkpoint, metric: str = "") -> None:
         super().__init__(source, checkpoint)
@@ -89,7 +93,7 @@ class Checkpoint(CheckpointFacts):
         except OSError as error:
             raise _not_cached(error) from error
 
-    def download(self, path: str | os.PathLike[str] | None = None) -> Path:
+    def download(self, path: str | os.PathLike[str] | None = None, mode: Any = None) -> Path:
         """Copy the checkpoint's files into a folder and verify them.
 
         Parameters
@@ -98,6 +102,8 @@ class Checkpoint(CheckpointFacts):
             A folder that is empty, does not exist, or was filled by this before: files that are there are verified,
             and not copied again. ``checkpoints/<uuid>`` by default. Beside the files there is ``metadata.json``, what
             is known of the checkpoint, and mostly ``program.zip``, what `load_from_path` makes the model with.
+        mode : DownloadMode, optional
+            Has no effect: the master reads the storage. It is there for code that was written for Determined.
 
         Returns
         -------
@@ -233,6 +239,18 @@ class Checkpoint(CheckpointFacts):
     def remove_metadata(self, keys: Sequence[str]) -> None:
         """Remove what was noted by these names; one that is not there is passed over."""
         self._change(remove_metadata=checked_keys(keys))
+
+    def write_metadata_file(self, path: str | os.PathLike[str]) -> None:
+        """Write what is known of the checkpoint into a file, as JSON."""
+        Path(path).write_text(json.dumps(self.to_json(), indent=2), encoding="utf-8")
+
+    def get_metrics(self, group: str | None = None) -> Iterator[TrialMetrics]:
+        """Return what its trial has reported at its batch: in a group, or of the training and of validations."""
+        return of_checkpoint(self._source, self._known, group)
+
+    def reload(self) -> None:
+        """Ask anew for all that is known of it."""
+        self._known = self._source.refreshed(self._known)
 
     def pin(self) -> Checkpoint:
         """Have the checkpoint stay, however many the configuration keeps; return it."""

@@ -8,6 +8,7 @@ from det_native.client.history import as_numbers
 from det_native.client.source import Source
 from det_native.frameworks import find_framework
 from det_native.schema import rest
+from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.registry import ModelVersion
 from det_native.schema.states import CheckpointState
 
@@ -123,8 +124,10 @@ class CheckpointFacts:
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What people have noted of it; see ``add_metadata``."""
-        return dict(self._known.metadata)
+        """What its code has stored with it, and what people have noted of it; see ``add_metadata``."""
+        stored = self._known.manifest.metadata
+        of_code = {name: value for name, value in stored.items() if name != CheckpointManifest.METRICS}
+        return of_code | self._known.metadata
 
     @property
     def pinned(self) -> bool:

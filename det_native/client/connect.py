@@ -36,6 +36,8 @@ _WORKER_VARIABLE = "DET_WORKER"
 # One session for each process, master and start of it: a child of fork must not share its parent's connections.
 _sessions: dict[tuple[int, str, str], Session] = {}
 _lock = threading.RLock()
+# Tokens that this process was given for masters, by address; nothing stores them.
+_tokens: dict[str, str] = {}
 
 
 def _renew_lock() -> None:
@@ -156,8 +158,22 @@ def _saying_who_names_it(error: DetError, named: str) -> DetError:
     return type(error)(f"{error} {source}; without it, the master of this machine is used.")
 
 
+def remember_token(master_url: str | None, token: str) -> None:
+    """Have this process open a master with a token; that of this machine, and one behind SSH, need none."""
+    named = named_master(master_url)
+    if named and not is_ssh(named):
+        _tokens[normal_url(named)] = token
+
+
+def forget_token(master_url: str | None) -> None:
+    """Forget the token that this process was given for a master."""
+    named = named_master(master_url)
+    if named and not is_ssh(named):
+        _tokens.pop(normal_url(named), None)
+
+
 def _named(url: str, home: Home) -> Address:
-    token = os.environ.get("DET_TOKEN") or (read_token(home) if is_loopback(url) else None)
+    token = _tokens.get(url) or os.environ.get("DET_TOKEN") or (read_token(home) if is_loopback(url) else None)
     if not token:
         hint = "" if is_loopback(url) else f" If the machine is reached by SSH, write ssh://{urlsplit(url).hostname}."
         raise AuthenticationError(f"There is no token for the master at {url}: set DET_TOKEN.{hint}")

@@ -77,7 +77,7 @@ def print_logs(source: Source, experiment_id: int, trial_id: int | None, wanted:
         If it asks for a pattern that is no regular expression.
     """
     chosen = LogFilter(wanted.level, wanted.grep)
-    reader = _Reader(source, experiment_id, trial_id)
+    reader = LogReader(source, experiment_id, trial_id)
     first = True
     with nullcontext() if trial_id is not None or not wanted.follow else told_that_it_goes_on(experiment_id):
         while True:
@@ -117,7 +117,7 @@ def told_that_it_goes_on(experiment_id: int) -> Iterator[None]:
         raise
 
 
-class _Reader:
+class LogReader:
     """Reads what is new in the logs of trials.
 
     Of many trials it asks for those only that may have written something: not for those that have not begun, nor for

@@ -8,17 +8,18 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Never
+from typing import TYPE_CHECKING, Any
 
 from det_native.client import ended, life, loading_into, moving, pareto, rendering, selection, waiting
 from det_native.client.arguments import Show, checked_limit, checked_show, metric_names
 from det_native.client.artifacts import Artifacts
 from det_native.client.checkpoint import Checkpoint
-from det_native.client.experiment_life import NOT_RECORDED, ExperimentLife
+from det_native.client.experiment_life import NOT_RECORDED
 from det_native.client.listing import Listing
 from det_native.client.logs import Logs
 from det_native.client.media import Media
 from det_native.client.notebook import write_notebook
+from det_native.client.sdk.experiment import ExperimentOfSdk
 from det_native.client.shares import change_resources
 from det_native.client.source import Source
 from det_native.client.state_words import shown_state
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from det_native.client.tensorboard import TensorBoard
 
 
-class Experiment(ExperimentLife):
+class Experiment(ExperimentOfSdk):
     """An experiment: its trials, their metrics, and what can be done with them.
 
     Facts are asked for when they are needed; once the experiment has ended, they are kept.
@@ -684,11 +685,15 @@ class Experiment(ExperimentLife):
             self._ended = detail
         return detail
 
-    def __getattr__(self, name: str) -> Never:
-        """Say what to use in place of a name that people guess."""
-        if name == "continue":
-            raise shown_shortly(AttributeError("continue is a word of Python's own: experiment.continue_(epochs=10)."))
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Say what to use in place of a name that people guess."""
+            if name == "continue":
+                raise shown_shortly(
+                    AttributeError("continue is a word of Python's own: experiment.continue_(epochs=10).")
+                )
+            return super().__getattr__(name)
 
     def __repr__(self) -> str:
         number = self._number(ask=False) if callable(self._number) else self._number

@@ -29,6 +29,7 @@ from det_native.errors import (
     UnsupportedFeatureError,
 )
 from det_native.schema import rest, routes
+from det_native.schema.clocks import TrialClock
 from det_native.schema.life import Deletion, ExperimentContinuation, ExperimentFork, Retained, Retention
 from det_native.schema.manifests import BundleManifest
 from det_native.schema.outputs import MediaKind
@@ -165,6 +166,9 @@ class HttpSource(Source):
 
     def medium_content(self, medium: rest.Medium) -> bytes:
         return self._session.call(routes.GET_MEDIUM_CONTENT, trial_id=medium.trial_id, medium_id=medium.id)
+
+    def clock(self, trial_id: int) -> TrialClock:
+        return self._session.call(routes.GET_CLOCK, trial_id=trial_id)
 
     def curves(self, experiment_id: int, trial_id: int | None = None) -> list[rest.MetricCurve]:
         if trial_id is None:

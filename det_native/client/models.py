@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -11,6 +11,8 @@ from det_native.client.arguments import checked_keys, checked_labels, checked_me
 from det_native.client.checkpoint import Checkpoint
 from det_native.client.http_source import HttpSource
 from det_native.client.listing import Listing
+from det_native.client.sdk.absent_names import AbsentNames
+from det_native.client.sdk.metrics import TrialMetrics
 from det_native.errors import ArgumentError
 from det_native.schema import registry, routes
 from det_native.schema.registry import STAGES, ModelOrderBy, ModelSortBy, name_problem
@@ -73,6 +75,22 @@ class _Kept(Generic[Facts]):
         """Remove what was noted by these names; one that is not there is passed over."""
         self._change(remove_metadata=checked_keys(keys))
 
+    def set_description(self, description: str) -> None:
+        """Replace the description: the name that Determined has for it, as the other ``set_`` methods."""
+        self._change(description=checked_text(description, "description"))
+
+    def set_notes(self, notes: str) -> None:
+        """Replace the notes."""
+        self._change(notes=checked_text(notes, "notes"))
+
+    def set_labels(self, labels: Sequence[str]) -> None:
+        """Replace the labels."""
+        self._change(labels=checked_labels(labels))
+
+    def reload(self) -> None:
+        """Ask anew for all that is known of it."""
+        self._read()
+
     @property
     def created(self) -> str:
         """When it was made, as ISO 8601 in UTC."""
@@ -89,7 +107,7 @@ class _Kept(Generic[Facts]):
         return facts
 
 
-class Model(_Kept[registry.Model]):
+class Model(_Kept[registry.Model], AbsentNames):
     """A named model of the registry.
 
     Parameters
@@ -100,6 +118,7 @@ class Model(_Kept[registry.Model]):
 
     #: What changes is the registry, not the notebook: capture tells this object by its identity.
     _det_known_by_identity = True
+    _sdk_class = "Model"
 
     def __init__(self, source: HttpSource, known: registry.Model) -> None:
         self._source = source
@@ -136,6 +155,10 @@ class Model(_Kept[registry.Model]):
         found = self._source.session.call(routes.LIST_VERSIONS, name=self.name, order_by=order)
         return Listing(ModelVersion(self._source, version) for version in found)
 
+    def list_versions(self, order_by: ModelOrderBy | str = ModelOrderBy.DESCENDING) -> list[ModelVersion]:
+        """As ``get_versions``: the name that Determined has for it."""
+        return self.get_versions(order_by)
+
     def version(self, version: int) -> ModelVersion:
         """Return a version by its number.
 
@@ -148,15 +171,15 @@ class Model(_Kept[registry.Model]):
         return ModelVersion(self._source, self._source.session.call(routes.GET_VERSION, name=self.name, version=number))
 
     def get_version(self, version: int | None = None) -> ModelVersion | None:
-        """Return a version by its number, from 1 on; by default the newest one, None where there is none yet."""
-        if version is not None:
+        """Return a version by its number, from 1 on; by default, or by -1, the newest one, None where there is none."""
+        if version is not None and version != -1:
             return self.version(version)
         newest = self._read().last_version
         return None if newest is None else self.version(newest)
 
     def register_version(
         self,
-        checkpoint: Checkpoint | str,
+        checkpoint: Checkpoint | str | None = None,
         name: str = "",
         description: str = "",
         *,
@@ -164,6 +187,7 @@ class Model(_Kept[registry.Model]):
         stage: str = "",
         labels: Sequence[str] = (),
         metadata: Mapping[str, Any] | None = None,
+        checkpoint_uuid: str | None = None,
     ) -> ModelVersion:
         """Make a checkpoint the next version; it is not deleted then, however many the configuration keeps.
 
@@ -176,6 +200,8 @@ class Model(_Kept[registry.Model]):
             Any short text; ``"staging"``, ``"production"`` and ``"archived"`` are usual.
         labels : sequence of str
         metadata : mapping, optional
+        checkpoint_uuid : str, optional
+            Determined's name of `checkpoint`.
 
         Raises
         ------
@@ -185,7 +211,7 @@ class Model(_Kept[registry.Model]):
             If it was deleted, is a version already, or the model is archived.
         """
         body = registry.VersionCreate.model_construct(
-            uuid=_uuid_of(checkpoint),
+            uuid=_uuid_of(checkpoint_uuid if checkpoint is None else checkpoint),
             name=checked_text(name, "name"),
             description=checked_text(description, "description"),
             notes=checked_text(notes, "notes"),
@@ -258,6 +284,23 @@ class ModelVersion(_Kept[registry.ModelVersion]):
     def version(self) -> int:
         """Number of the version, from 1 on; none is given twice."""
         return int(self._known.version)
+
+    @property
+    def model_version(self) -> int:
+        """As `version`: the name that Determined has for it."""
+        return self.version
+
+    def set_name(self, name: str) -> None:
+        """Give it another name of its own."""
+        self._change(name=checked_text(name, "name"))
+
+    def iter_metrics(self, group: str | None = None) -> Iterator[TrialMetrics]:
+        """Return what the trial of its checkpoint has reported at that batch; see ``Checkpoint.get_metrics``."""
+        return self.checkpoint.get_metrics(group)
+
+    def get_metrics(self, group: str | None = None) -> Iterator[TrialMetrics]:
+        """As ``iter_metrics``: the older name."""
+        return self.iter_metrics(group)
 
     @property
     def name(self) -> str:

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 #: Questions and commands whose answers are facts.
 _RECORDED = frozenset(
     {
-        *("experiment", "trials", "trial", "summaries", "metrics", "epochs", "system", "curves", "logs", "media"),
+        *("experiment", "trials", "trial", "summaries", "metrics", "epochs", "system", "curves", "clock", "logs"),
+        "media",
         *("checkpoints", "artifacts", "versions_of", "change_checkpoint", "verify_checkpoint", "delete_checkpoint"),
         *("kill", "stop", "pause", "resume", "change", "change_resources", "retain", "deletion", "delete"),
     }

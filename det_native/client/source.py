@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from det_native.errors import StorageError
 from det_native.schema import rest
+from det_native.schema.clocks import TrialClock
 from det_native.schema.life import Deletion, ExperimentContinuation, ExperimentFork, Retained, Retention
 from det_native.schema.outputs import MediaKind
 from det_native.schema.registry import CheckpointChange, CheckpointVerified, ModelVersion
@@ -58,6 +59,10 @@ class Source(Protocol):
 
     def system(self, trial_id: int, points: int | None = None) -> list[rest.SystemSample]:
         """Return what the processes of a trial used, by time; of each about so many samples, if that is given."""
+
+    def clock(self, trial_id: int) -> TrialClock:
+        """Return when a trial had done how many batches."""
+        return TrialClock(trial_id=trial_id)
 
     def curves(self, experiment_id: int, trial_id: int | None = None) -> list[rest.MetricCurve]:
         """Return the curves of an experiment or of one trial, reduced."""

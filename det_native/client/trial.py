@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, overload
 
 from det_native.client import rendering, selection
 from det_native.client.arguments import checked_kind, metric_names
@@ -13,6 +13,7 @@ from det_native.client.history import history_of, rows_of
 from det_native.client.listing import Listing
 from det_native.client.logs import Logs
 from det_native.client.media import Media, media_of
+from det_native.client.sdk.trial import TrialOfSdk
 from det_native.client.short_forms import trial_short
 from det_native.client.source import Source
 from det_native.past_history import recorded_history
@@ -22,7 +23,7 @@ from det_native.schema.states import CheckpointState, MetricKind, TrialState
 from det_native.schema.trial_names import trial_name
 
 
-class Trial:
+class Trial(TrialOfSdk):
     """One trial of an experiment.
 
     Parameters
@@ -210,8 +211,19 @@ class Trial:
         """Return a matplotlib figure with a panel for each metric; see ``Experiment.plot``."""
         return rendering.current().figure(self, metric_names(metrics))
 
-    def logs(self, level: str | None = None, contains: str | None = None) -> Logs:
-        """Return the trial's log lines; print them, or iterate over them. See ``Experiment.logs``."""
+    @overload
+    def logs(self, level: str | None = None, contains: str | None = None) -> Logs: ...
+
+    @overload
+    def logs(self, level: bool | None = None, contains: None = None, **of_sdk: Any) -> Iterator[str]: ...
+
+    def logs(self, level: str | bool | None = None, contains: str | None = None, **of_sdk: Any) -> Logs | Iterator[str]:
+        """Return the trial's log lines; print them, or iterate over them. See ``Experiment.logs``.
+
+        With an argument of ``iter_logs`` (``follow=True``) it is that.
+        """
+        if of_sdk or isinstance(level, bool):
+            return self.iter_logs(**({} if level is None else {"follow": level}) | of_sdk)
         return Logs(self._source.logs(self.id)).only(level, contains)
 
     def detail(self) -> rest.Trial:

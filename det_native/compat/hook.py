@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.abc import InspectLoader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
+from opcode import opname
 from types import CodeType, FrameType, ModuleType
 
 ALIAS = "determined"
@@ -34,7 +35,9 @@ class AliasLoader(InspectLoader):
             from det_native.keras.old_arguments import install as give_old_names_their_meaning
 
             give_old_names_their_meaning()
-        sys.modules[module.__name__] = _import_target(self.target)
+        target = sys.modules[module.__name__] = _import_target(self.target)
+        if not hasattr(target, "__path__"):  # of a package, the finder is asked for what it lacks
+            _explain_absent_names(target, module.__name__)
 
     def get_code(self, fullname: str) -> CodeType | None:
         """Return the code of the target, which ``python -m determined.launch.torch_distributed`` runs."""
@@ -124,9 +127,36 @@ def _asked_by_from_import(frame: FrameType | None) -> bool:
     return False
 
 
+def _explain_absent_names(target: ModuleType, alias: str) -> None:
+    """Have ``from determined.x import name`` say why a module that is no package lacks the name."""
+    from det_native.absent import absent_attribute, sentence_for
+
+    known: Callable[[str], object] | None = vars(target).get("__getattr__")
+    if getattr(known, "explains", False):
+        return
+
+    def missing(name: str) -> object:
+        full = f"{alias}.{name}"
+        if not name.startswith("__") and _is_from_import(sys._getframe(1)) and sentence_for(full):
+            raise ImportError(_unknown(full), name=full)
+        if known is not None:
+            return known(name)
+        raise absent_attribute(alias, name) or AttributeError(f"module {target.__name__!r} has no attribute {name!r}")
+
+    missing.explains = True  # type: ignore[attr-defined]
+    vars(target)["__getattr__"] = missing
+
+
+def _is_from_import(frame: FrameType) -> bool:
+    return opname[frame.f_code.co_code[frame.f_lasti]] == "IMPORT_FROM"
+
+
 def _unknown(name: str) -> str:
+    from det_native.absent import sentence_for
+
     module, _, attribute = name.rpartition(".")
+    sentence = sentence_for(name) or "Leave it out of the code, or put what it does into a file of yours."
     return (
         f"`{attribute}` is not in `{module}`, which here is an alias of `{module.replace(ALIAS, TARGET, 1)}`: "
-        f"det_native does not have it. Leave it out of the code, or put what it does into a file of yours."
+        f"det_native does not have it. {sentence}"
     )

@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     from det_native.client.handles import Experiment as ExperimentReference
     from det_native.client.handles import Trial as TrialReference
     from det_native.client.models import Model, ModelVersion
-    from det_native.experimental import core, core_v2, estimator, keras, pytorch
+    from det_native.client.sdk.determined import Determined
+    from det_native.client.sdk.sorting import TrialSortBy
+    from det_native.experimental import client, core, core_v2, estimator, keras, pytorch
     from det_native.experimental.creation import create, create_trial_instance
-    from det_native.experimental.existing import Determined, attach, experiment, experiments
+    from det_native.experimental.existing import attach, experiment, experiments
     from det_native.experimental.one_batch import test_one_batch
-    from det_native.schema.registry import ModelOrderBy, ModelSortBy
+    from det_native.schema.registry import ModelOrderBy, ModelSortBy, OrderBy
+    from det_native.schema.registry import OrderBy as TrialOrderBy
 
 show_without_ours()
 
@@ -43,15 +46,18 @@ CLUSTER = Mode.CLUSTER
 
 _NAMES = {
     "Checkpoint": ("det_native.client.handles", "Checkpoint"),
-    "Determined": ("det_native.experimental.existing", "Determined"),
+    "Determined": ("det_native.client.sdk.determined", "Determined"),
     "Experiment": ("det_native.client.handles", "Experiment"),
     "ExperimentReference": ("det_native.client.handles", "Experiment"),
     "Model": ("det_native.client.models", "Model"),
     "ModelOrderBy": ("det_native.schema.registry", "ModelOrderBy"),
     "ModelSortBy": ("det_native.schema.registry", "ModelSortBy"),
     "ModelVersion": ("det_native.client.models", "ModelVersion"),
+    "OrderBy": ("det_native.schema.registry", "OrderBy"),
     "Trial": ("det_native.client.handles", "Trial"),
+    "TrialOrderBy": ("det_native.schema.registry", "OrderBy"),
     "TrialReference": ("det_native.client.handles", "Trial"),
+    "TrialSortBy": ("det_native.client.sdk.sorting", "TrialSortBy"),
     "attach": ("det_native.experimental.existing", "attach"),
     "experiment": ("det_native.experimental.existing", "experiment"),
     "experiments": ("det_native.experimental.existing", "experiments"),
@@ -78,9 +84,13 @@ __all__ = [
     "ModelOrderBy",
     "ModelSortBy",
     "ModelVersion",
+    "OrderBy",
     "Trial",
+    "TrialOrderBy",
     "TrialReference",
+    "TrialSortBy",
     "attach",
+    "client",
     "core",
     "core_v2",
     "create",
@@ -104,8 +114,8 @@ def __getattr__(name: str) -> Any:
         return value
     if name == "init":
         raise without_init("")
-    if name == "core_v2":
-        return load("det_native.experimental.core_v2")
+    if name in ("client", "core_v2"):
+        return load(f"det_native.experimental.{name}")
     framework = framework_with_init(name)
     return load(framework.init) if framework is not None else _unsupported(name)
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import shutil
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import yaml
 
+from det_native.capture.files import scan_tree
 from det_native.client.connect import connect
 from det_native.client.handles import Experiment
 from det_native.errors import ArgumentError, MissingDependencyError
@@ -19,12 +25,16 @@ from det_native.experimental.settings import ConfigInput, Settings, check_settin
 from det_native.experimental.trials import find_trial_class
 from det_native.experimental.unimported import framework_in_text
 from det_native.experimental.worker_environment import can_import, have_it_as_here
-from det_native.schema.loading import load_config
+from det_native.schema.loading import ConfigurationWarning, load_config
 from det_native.schema.manifests import CallKind, Cell, Framework, Program
 from det_native.schema.yaml_text import parse_yaml
 
 if TYPE_CHECKING:
     from det_native.capture.model import Capture
+
+
+#: What Determined runs in a container before the code.
+HOOK = "startup-hook.sh"
 
 
 @dataclass(frozen=True)
@@ -54,21 +64,21 @@ class DirectoryOrigin(Origin):
 
 
 def create_from_directory(
-    config: Path,
-    directory: Path,
+    config: ConfigInput,
+    directory: str | os.PathLike[str],
     *,
     changes: Sequence[str] = (),
     local: bool = False,
     test: bool = False,
     master_url: str | None = None,
 ) -> Experiment:
-    """Train the ``entrypoint`` of a configuration file.
+    """Train the ``entrypoint`` of a configuration.
 
     Parameters
     ----------
-    config : Path
-        YAML or JSON.
-    directory : Path
+    config : path, str or dict
+        YAML or JSON; a file where there are `changes`.
+    directory : path
         Working directory of the code, sent whole.
     changes : sequence of str
         Fields that differ from the file, as ``"dotted.path=value"``; the value is YAML.
@@ -88,7 +98,8 @@ def create_from_directory(
         If the class needs a package that neither this Python nor the workers have, or its text does not say for which
         framework it is. A class whose packages the workers alone have is left to them to check.
     """
-    given: ConfigInput = changed(config, changes) if changes else config
+    _warn_of_hook(directory)
+    given: ConfigInput = changed(Path(config), changes) if changes and isinstance(config, str | Path) else config
     settings = check_settings(given, None, local, test, str(directory), None, master_url, (), (), "none")
     experiment = train_entrypoint(settings)
     if experiment is not None:
@@ -101,6 +112,17 @@ def create_from_directory(
         except (ModuleNotFoundError, MissingDependencyError) as error:
             return _submit_unimported(named, settings, origin, error)
     return train_class(named, settings, origin)
+
+
+def _warn_of_hook(folder: str | os.PathLike[str]) -> None:
+    """Say that a script that prepares Determined's containers is not run."""
+    if Path(folder, HOOK).is_file():
+        warnings.warn(
+            f"{HOOK} is not run here, where it would change the environment of all trials: name packages in "
+            "environment.packages, and variables in environment.environment_variables.",
+            ConfigurationWarning,
+            stacklevel=3,
+        )
 
 
 def _submit_unimported(named: str, settings: Settings, origin: Origin, error: Exception) -> Experiment:
@@ -121,6 +143,42 @@ def _submit_unimported(named: str, settings: Settings, origin: Origin, error: Ex
             raise error
     print(f"{named} is not checked here, but on the workers only: {error}")
     return submit("create", None, loaded, framework.name, settings, origin)
+
+
+@contextmanager
+def folder_with(directory: str | os.PathLike[str] | None, includes: Sequence[str | os.PathLike[str]]) -> Iterator[Path]:
+    """Give a folder of code for a block: where files are included, a copy of what is sent of it, with them.
+
+    Parameters
+    ----------
+    directory : path or None
+        None for no code but what is included.
+    includes : sequence of paths
+        Files and folders that lie in it under their own names.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such file, or two have the same name.
+    """
+    if directory is not None and not includes:
+        yield Path(directory)
+        return
+    with TemporaryDirectory(prefix="det-code-") as made:
+        for file in scan_tree(Path(directory)).files if directory is not None else ():
+            target = Path(made, file.target)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(file.path, target)
+        for path in (Path(include).expanduser().absolute() for include in includes):
+            target = Path(made, path.name)
+            if target.exists():
+                raise ArgumentError(
+                    f"includes: {path.name!r} is in what is sent already; give one of them another name."
+                )
+            if not path.exists():
+                raise ArgumentError(f"includes: no such file or directory: {path}")
+            shutil.copytree(path, target) if path.is_dir() else shutil.copy2(path, target)
+        yield Path(made)
 
 
 def changed(config: Path, changes: Sequence[str]) -> dict[str, Any]:

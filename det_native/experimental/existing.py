@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from typing import Any
 
 import det_native.display  # noqa: F401 (handles show themselves by what it registers)
-from det_native.client import models
 from det_native.client.arguments import checked_limit, checked_number
-from det_native.client.catalog import Found, find_experiments, listing
-from det_native.client.connect import connect
-from det_native.client.handles import Checkpoint, Experiment, Trial
-from det_native.client.http_source import HttpSource
+from det_native.client.catalog import Found, find_experiments, listing, source_of
+from det_native.client.handles import Experiment
 from det_native.client.listing import Listing
-from det_native.client.models import Model
 from det_native.schema.query.filters import Filters
 from det_native.schema.query.ordering import parse_order
-from det_native.schema.registry import ModelOrderBy, ModelSortBy
 
 
 def experiment(experiment_id: int, master_url: str | None = None) -> Experiment:
@@ -39,7 +34,9 @@ def experiment(experiment_id: int, master_url: str | None = None) -> Experiment:
         If no master answers; none is started.
     """
     number = checked_number(experiment_id, "experiment_id")  # before a master is looked for
-    return Determined(master_url).get_experiment(number)
+    found = Experiment(source_of(master_url), number)
+    found.detail()
+    return found
 
 
 #: The older name of :func:`experiment`.
@@ -146,78 +143,3 @@ class Experiments(Listing[Experiment]):
             printer.text("\n".join(filter(None, (table, self._others))))
         else:  # somebody has changed it
             super()._repr_pretty_(printer, cycle)
-
-
-class Determined:
-    """What a master has: experiments, trials and checkpoints by their ids.
-
-    Parameters
-    ----------
-    master : str, optional
-        Address of the master. Default: ``DET_MASTER``; without it the master that runs on this machine.
-    user : str, optional
-        Has no effect: a token says who the user is. It is there for code that was written for Determined.
-    """
-
-    def __init__(self, master: str | None = None, user: str | None = None) -> None:
-        self._source = HttpSource(connect(master, start=False))
-
-    def get_experiment(self, experiment_id: int) -> Experiment:
-        """Return an experiment of the master.
-
-        Raises
-        ------
-        NotFoundError
-            If there is no such experiment.
-        ArgumentError
-            If `experiment_id` is no number.
-        """
-        experiment = Experiment(self._source, checked_number(experiment_id, "experiment_id"))
-        experiment.detail()
-        return experiment
-
-    def get_trial(self, trial_id: int | str) -> Trial:
-        """Return a trial.
-
-        Raises
-        ------
-        NotFoundError
-            If there is no such trial.
-        ArgumentError
-            If `trial_id` is no number.
-        """
-        return Trial(self._source, self._source.trial(checked_number(trial_id, "trial_id")))
-
-    def get_checkpoint(self, uuid: str) -> Checkpoint:
-        """Return a checkpoint.
-
-        Raises
-        ------
-        NotFoundError
-            If there is no such checkpoint.
-        """
-        return Checkpoint(self._source, self._source.checkpoint(uuid))
-
-    def create_model(
-        self,
-        name: str,
-        description: str = "",
-        metadata: Mapping[str, Any] | None = None,
-        labels: Sequence[str] = (),
-    ) -> Model:
-        """Add a model to the registry; see ``det.create_model``."""
-        return models.create(self._source, name, description, metadata, labels)
-
-    def get_model(self, name: str) -> Model:
-        """Return a model of the registry; see ``det.model``."""
-        return models.get(self._source, name)
-
-    def get_models(
-        self,
-        sort_by: ModelSortBy = ModelSortBy.NAME,
-        order_by: ModelOrderBy = ModelOrderBy.ASCENDING,
-        name: str = "",
-        description: str = "",
-    ) -> list[Model]:
-        """Return the models of the registry; see ``det.models``."""
-        return models.listing(self._source, sort_by=sort_by, order_by=order_by, name=name, description=description)

@@ -18,9 +18,9 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from det_native.client.sdk.determined import Determined
 from det_native.display.fallback import last_state
 from det_native.errors import DetError
-from det_native.experimental.existing import Determined
 
 
 def saved_form(kind: str, number: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ They work on the written form and pass over whatever is not valid by itself, so 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -32,6 +33,9 @@ LENGTHS = (
     ("min_validation_period",),
     ("min_checkpoint_period",),
 )
+
+# What an entrypoint ends with that names a Trial class, by itself or after a launcher.
+_TRIAL_CLASS = re.compile(r"[\w.]+:\w+")
 
 # Searchers with a max_length that has a default, so that its absence is a problem of the cluster's only.
 _OPEN_LENGTH = ("single", "random", "grid", "optuna")
@@ -67,7 +71,7 @@ def completeness_problems(raw: Mapping[str, Any], *, local: bool) -> list[Proble
         problems += _incomplete_searcher(searcher or {})
     space = raw.get("hyperparameters")
     silent = space is None or (isinstance(space, Mapping) and space.get(BATCH_SIZE) is None)
-    counted = [path for path, unit in _lengths(raw) if unit != "batches"]
+    counted = [path for path, unit in _lengths(raw) if unit != "batches" and not counts_by_itself(raw)]
     if silent and (not local or counted):
         reason = f", but {' and '.join(counted)} cannot be counted in batches without it" if local else ""
         problems.append(
@@ -111,8 +115,15 @@ def _lengths(raw: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 yield ".".join(path), unit
 
 
+def counts_by_itself(raw: Mapping[str, Any]) -> bool:
+    """Return whether what is trained counts its records and epochs itself: a command, or a script."""
+    entrypoint = raw.get("entrypoint")
+    words = entrypoint if isinstance(entrypoint, list) else str(entrypoint or "").split()
+    return bool(words) and not _TRIAL_CLASS.fullmatch(str(words[-1]))
+
+
 def _epochs(raw: Mapping[str, Any]) -> Iterator[Problem]:
-    in_epochs = [path for path, unit in _lengths(raw) if unit == "epochs"]
+    in_epochs = [path for path, unit in _lengths(raw) if unit == "epochs" and not counts_by_itself(raw)]
     if in_epochs and raw.get("records_per_epoch") in (None, 0):
         yield Problem(
             "records_per_epoch",

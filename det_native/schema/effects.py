@@ -43,6 +43,7 @@ _NO_EFFECT = {
     "resources.agent_label": _MANAGERS,
     "resources.resource_pool": _MANAGERS,
     "resources.slots": "it is for notebooks and shells; resources.slots_per_trial is for trials",
+    "optimizations.grad_updates_size_file": "the sizes of gradients are not written",
     "slurm": _MANAGERS,
     "pbs": _MANAGERS,
     "preemption_timeout": _MANAGERS,

@@ -246,13 +246,19 @@ def _no_effect(
 ) -> str:
     by_reason: dict[str, list[str]] = {}
     for path, reason in fields_without_effect(loaded, framework, local=local).items():
-        if path == "entrypoint" and trains is not None and loaded.entrypoint == trains:
+        if path == "entrypoint" and trains is not None and _is_trained(loaded.entrypoint, trains):
             continue
         by_reason.setdefault(reason, []).append(path)
     if not by_reason:
         return ""
     groups = [f"{', '.join(paths)} ({reason})" for reason, paths in by_reason.items()]
     return f"These fields of the configuration have no effect here: {'; '.join(groups)}."
+
+
+def _is_trained(entrypoint: str | list[str] | None, trains: str | list[str]) -> bool:
+    """Return whether an entrypoint is what is trained, or a launcher's command with that Trial class as last word."""
+    words = entrypoint.split() if isinstance(entrypoint, str) else entrypoint or []
+    return entrypoint == trains or words[-1:] == [trains]
 
 
 def _levels_to_the_user() -> int:

@@ -1,6 +1,7 @@
-"""Names that Determined gave to fields before version 0.13, turned into today's.
+"""Names that other versions of Determined gave to fields, turned into today's.
 
-A step was ``batches_per_step`` batches (100 if not given), and lengths were numbers of steps.
+Before 0.13 a step was ``batches_per_step`` batches (100 if not given), and lengths were numbers of steps. 0.38 has
+``time_metric`` and ``max_time`` for the length of a trial of ASHA.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from det_native.errors import Problem
+from det_native.schema.lengths import Unit
 
 #: Older fields of ``searcher``, with the names that they have now.
 STEPS = {
@@ -16,6 +18,8 @@ STEPS = {
     "step_budget": "budget",
     "steps_per_round": "length_per_round",
 }
+#: Searchers that 0.38 has say so how long a trial trains.
+_BY_TIME = ("adaptive_asha", "async_halving")
 _PERIODS = ("min_validation_period", "min_checkpoint_period")
 _DEFAULT_STEP = 100
 
@@ -46,7 +50,7 @@ class Modernised:
         searcher = self.raw.get("searcher")
         if isinstance(searcher, dict):
             self.raw["searcher"] = self._searcher(dict(searcher), step)
-        if self.written_as:
+        if any(name != "searcher.max_time" for name in self.written_as.values()):
             self._periods(step)
 
     def _step(self) -> int:
@@ -70,7 +74,31 @@ class Modernised:
                 continue
             self.written_as[f"searcher.{name}"] = f"searcher.{older}"
             searcher[name] = {"batches": self._batches(f"searcher.{older}", steps, step)}
+        if searcher.get("name") in _BY_TIME and not {"time_metric", "max_time"}.isdisjoint(searcher):
+            self._time(searcher)
         return searcher
+
+    def _time(self, searcher: dict[str, Any]) -> None:
+        """Have a trial train so long; one that does not go on when it reaches a rung ends for good in 0.38."""
+        metric, units = searcher.pop("time_metric", None), searcher.pop("max_time", None)
+        if metric is None and units is None:
+            return
+        if metric not in list(Unit):
+            names = ", ".join(Unit)
+            what = f"must be one of {names}, not {metric!r}: other measures of time are not counted here."
+            self.problems.append(Problem("searcher.time_metric", what))
+        elif not _counts(units):
+            what = f"must be a whole number of at least 1, not {units!r}: how many {metric} a trial trains at most."
+            self.problems.append(Problem("searcher.max_time", what))
+        elif searcher.get("max_length") is not None:
+            self._doubled("searcher.max_time", "searcher.max_length")
+        else:
+            self.written_as["searcher.max_length"] = "searcher.max_time"
+            searcher["max_length"] = {metric: units}
+            if searcher.get("stop_once") is None:
+                searcher["stop_once"] = True
+            return
+        searcher.setdefault("max_length", 1)  # nothing else is to be said of it
 
     def _periods(self, step: int) -> None:
         # Where steps are counted, a bare number is a number of steps too; by itself it would be one of batches.
@@ -85,7 +113,7 @@ class Modernised:
         return step
 
     def _doubled(self, older: str, name: str) -> None:
-        self.problems.append(Problem(older, f"is the older name of {name}, which is given too.", f"Keep {name} only."))
+        self.problems.append(Problem(older, f"is another name of {name}, which is given too.", f"Keep {name} only."))
 
 
 def _counts(value: Any) -> bool:

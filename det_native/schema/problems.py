@@ -39,6 +39,14 @@ _LENGTH_REMEDY = 'Write a length as {"epochs": 5}, {"batches": 1000} or {"record
 _SILENT_TAGS = {"master", "group"}
 _TAG_FIELDS = {"searcher": "name"}
 
+# Kinds that Determined has, and what is there in their place.
+_NOT_TAKEN = {
+    ("searcher.name", "custom"): (
+        "A search of your own is a script that submits experiments (client.create_experiment(), experiment.wait()); "
+        "optuna has searches that learn from earlier trials."
+    ),
+}
+
 # Errors that leaving a field out can cause elsewhere.
 _CONSEQUENCES = ("missing", "extra_forbidden", "union_tag_invalid")
 
@@ -176,7 +184,7 @@ def _unknown_kind(place: Place, context: Mapping[str, Any]) -> Problem:
     tag = str(context.get("tag", ""))
     tags = [found for found in tags_of(bare(place.annotation)) if found not in _SILENT_TAGS]
     where = dotted([*place.path, _TAG_FIELDS.get(place.text, "type")])
-    remedy = _meant(tag, tags)
+    remedy = _NOT_TAKEN.get((where, tag)) or _meant(tag, tags)
     if place.path[0] == "hyperparameters":
         remedy = remedy or 'A value that itself has a field "type" is written {"type": "const", "val": {...}}.'
     return Problem(where, f"must be one of {', '.join(tags)}, not {tag!r}.", remedy)

@@ -63,6 +63,9 @@ class ModelSortBy(StrEnum):
     DESCRIPTION = "description"
     CREATION_TIME = "created"
     LAST_UPDATED_TIME = "updated"
+    NUM_VERSIONS = "versions"
+    #: There are none: in the order of their making.
+    WORKSPACE = ""
 
 
 class ModelOrderBy(StrEnum):
@@ -73,6 +76,10 @@ class ModelOrderBy(StrEnum):
     #: Determined has both words.
     ASC = "asc"
     DESC = "desc"
+
+
+#: Determined has one for each kind of list.
+OrderBy = ModelOrderBy
 
 
 class CheckpointChange(Sent):

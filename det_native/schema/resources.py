@@ -87,6 +87,7 @@ class Optimizations(Section):
     average_aggregated_gradients: bool = True
     average_training_metrics: bool = False
     gradient_compression: bool = False
+    grad_updates_size_file: str | None = None
     mixed_precision: Literal["O0", "O1", "O2", "O3", "mixed_float16", "mixed_bfloat16"] = "O0"
     tensor_fusion_threshold: Whole = 64
     tensor_fusion_cycle_time: Whole = 5
@@ -259,8 +260,10 @@ class Pbs(Section):
 
 def _gpu_is_cuda(value: Any) -> Any:
     # What was called gpu became cuda in Determined 0.17.6.
-    if isinstance(value, dict) and "gpu" in value and "cuda" not in value:
-        return {("cuda" if device == "gpu" else device): given for device, given in value.items()}
+    # Where both are there, cuda counts.
+    if isinstance(value, dict) and "gpu" in value:
+        named = {device: given for device, given in value.items() if device != "gpu"}
+        return named if named.get("cuda") is not None else {**named, "cuda": value["gpu"]}
     return value
 
 

@@ -6,7 +6,7 @@ database and in files they have Determined's names (CANCELED), which are the nam
 
 from __future__ import annotations
 
-from enum import StrEnum
+from enum import StrEnum, nonmember
 from typing import Any, Self, cast
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -64,6 +64,15 @@ class ExperimentState(ShownState):
     COMPLETED = "Completed"
     ERROR = "Failed"
     DELETED = "Deleted"
+    #: Determined has both words.
+    RUNNING = "Running"
+
+    # States of Determined that are none here: code that compares with them goes on.
+    DELETE_FAILED = nonmember("DELETE_FAILED")
+    DELETING = nonmember("DELETING")
+    PULLING = nonmember("PULLING")
+    STARTING = nonmember("STARTING")
+    STOPPING_KILLED = nonmember("STOPPING_KILLED")
 
     @property
     def terminal(self) -> bool:
@@ -84,6 +93,17 @@ class TrialState(ShownState):
     CANCELED = "Stopped"
     COMPLETED = "Completed"
     ERROR = "Failed"
+    #: Determined has both words.
+    ACTIVE = "Running"
+
+    # States of Determined that no trial has here.
+    PAUSED = nonmember("PAUSED")
+    PULLING = nonmember("PULLING")
+    STARTING = nonmember("STARTING")
+    STOPPING_CANCELED = nonmember("STOPPING_CANCELED")
+    STOPPING_COMPLETED = nonmember("STOPPING_COMPLETED")
+    STOPPING_ERROR = nonmember("STOPPING_ERROR")
+    STOPPING_KILLED = nonmember("STOPPING_KILLED")
 
     @property
     def terminal(self) -> bool:
@@ -104,6 +124,11 @@ class CheckpointState(StrEnum):
 
     COMPLETED = "COMPLETED"
     DELETED = "DELETED"
+
+    # States of Determined that no checkpoint has here.
+    ACTIVE = nonmember("ACTIVE")
+    ERROR = nonmember("ERROR")
+    PARTIALLY_DELETED = nonmember("PARTIALLY_DELETED")
 
 
 class MetricKind(StrEnum):

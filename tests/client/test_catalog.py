@@ -10,8 +10,8 @@ from put_experiments import put_experiment
 
 import det_native as det
 from det_native.client.command import cli, main
+from det_native.client.sdk.determined import Determined
 from det_native.errors import ArgumentError
-from det_native.experimental.existing import Determined
 from det_native.schema.home import Home, read_runtime
 from det_native.schema.kernel_runs import REQUEST_NAME
 

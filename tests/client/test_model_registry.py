@@ -132,7 +132,7 @@ def test_names_versions_and_stages_that_are_wrong_are_told(named_master: Master)
         model.version(7)
     with pytest.raises(ArgumentError, match="version must be the number"):
         model.version("newest")  # type: ignore[arg-type]
-    for number in (0, -1, True):
+    for number in (0, -2, True):
         with pytest.raises(ArgumentError, match="version must be the number"):
             model.get_version(number)
     with pytest.raises(NotFoundError, match="There is no checkpoint 0000"):

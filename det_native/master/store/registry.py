@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, delete, func, insert, select, update
 
 from det_native.errors import NotFoundError, RequestError
 from det_native.master.store import checkpoints
@@ -15,12 +15,15 @@ from det_native.master.store.user_tables import model_versions, models
 from det_native.schema import registry
 from det_native.schema.states import CheckpointState
 
-_SORTED = {
+_SORTED: dict[registry.ModelSortBy, ColumnElement[Any]] = {
     registry.ModelSortBy.UNSPECIFIED: models.c.id,
     registry.ModelSortBy.NAME: models.c.name,
     registry.ModelSortBy.DESCRIPTION: models.c.description,
     registry.ModelSortBy.CREATION_TIME: models.c.created,
     registry.ModelSortBy.LAST_UPDATED_TIME: models.c.updated,
+    registry.ModelSortBy.NUM_VERSIONS: (
+        select(func.count()).where(model_versions.c.model_id == models.c.id).correlate(models).scalar_subquery()
+    ),
 }
 
 
@@ -71,9 +74,9 @@ def listing(
             query = query.where(func.lower(column).contains(text.lower(), autoescape=True))
     if archived is not None:
         query = query.where(models.c.archived == archived)
-    column = _SORTED[sort_by]
+    sorted_by = _SORTED[sort_by]
     down = order_by is registry.ModelOrderBy.DESCENDING
-    query = query.order_by(column.desc() if down else column, models.c.id.desc() if down else models.c.id)
+    query = query.order_by(sorted_by.desc() if down else sorted_by, models.c.id.desc() if down else models.c.id)
     if not label:
         query = query.limit(limit).offset(offset)
     rows = [row for row in connection.execute(query).all() if not label or label in row.labels]

@@ -1,0 +1,2 @@
+#!/bin/sh
+export RATES_HOOK=1
