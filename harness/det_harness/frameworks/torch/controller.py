@@ -6,7 +6,7 @@ import contextlib
 from time import monotonic
 
 from det_harness.frameworks.torch.checks import check_trial_class, check_wrapped
-from det_harness.frameworks.torch.definition import TrialClass
+from det_harness.frameworks.torch.definition import Definition, TrialClass
 from det_harness.frameworks.torch.native import CapturedCall
 from det_harness.frameworks.torch.training import TorchTraining
 from det_harness.trial.services import Outcome, Services
@@ -43,6 +43,11 @@ class NativeTorchController(PyTorchTrialController):
 
     def __init__(self, call: TorchCall, services: Services) -> None:
         self._loop = _Loop(TorchTraining(CapturedCall(call, services)))
+
+
+def train_to_the_end(definition: Definition) -> Outcome:
+    """Train what somebody else has made, as :class:`PyTorchTrialController` does."""
+    return _Loop(TorchTraining(definition)).run()
 
 
 class _Loop:
