@@ -101,7 +101,7 @@ class TrainerContext(PyTorchRunContext):
 
 @contextmanager
 def init(
-    *,
+    *arguments: Any,
     hparams: Mapping[str, Any] | None = None,
     exp_conf: Mapping[str, Any] | None = None,
     distributed: DistributedContext | None = None,
@@ -110,8 +110,8 @@ def init(
 ) -> Iterator[TrainerContext]:
     """Give the context for a PyTorchTrial that the code makes by itself, for the block.
 
-    In an experiment whose ``entrypoint`` is the script, hyperparameters and configuration are the trial's. The source is
-    ``determined.pytorch.init`` of 0.38.
+    In an experiment whose ``entrypoint`` is the script, hyperparameters and configuration are the trial's. The source
+    is ``determined.pytorch.init`` of 0.38.
 
     Parameters
     ----------
@@ -140,6 +140,11 @@ def init(
     """
     from det_native import core
 
+    if arguments:
+        raise ArgumentError(
+            "det.pytorch.init() is for det.pytorch.Trainer, and takes its arguments by name (hparams=...). An experiment "
+            "with objects of your own begins with det.experimental.pytorch.init(config)."
+        )
     for name, value in (("hparams", hparams), ("exp_conf", exp_conf)):
         if value is not None and not isinstance(value, Mapping):
             raise ArgumentError(f"det.pytorch.init({name}={value!r:.40}): give a dictionary.")

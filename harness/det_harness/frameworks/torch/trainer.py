@@ -11,8 +11,8 @@ from typing import Any, cast
 from det_harness.frameworks.torch.checks import check_wrapped
 from det_harness.frameworks.torch.controller import train_to_the_end
 from det_harness.frameworks.torch.definition import TrialClass
+from det_harness.ranks.gang import SilentReporter
 from det_harness.trial.lengths import one_of_each
-from det_harness.trial.report import SilentReporter
 from det_harness.trial.schedule import Periods
 from det_harness.trial.services import Checkpoints, Services
 from det_native.pytorch import DataLoader, PyTorchTrial, PyTorchTrialContext
