@@ -142,7 +142,7 @@ def init(
 
     if arguments:
         raise ArgumentError(
-            "det.pytorch.init() is for det.pytorch.Trainer, and takes its arguments by name (hparams=...). An experiment "
+            "det.pytorch.init() is for det.pytorch.Trainer, with its arguments by name (hparams=...). An experiment "
             "with objects of your own begins with det.experimental.pytorch.init(config)."
         )
     for name, value in (("hparams", hparams), ("exp_conf", exp_conf)):
