@@ -9,13 +9,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from det_native import errors, estimator, experimental, keras, pytorch, tensorboard
+    from det_native import core, errors, estimator, experimental, keras, pytorch, tensorboard
     from det_native._env_context import EnvContext
     from det_native._version import PROTOCOL, __version__
     from det_native.client.handles import Experiment
     from det_native.client.last import last_experiment
     from det_native.client.notifying import notify
     from det_native.client.search_preview import preview_search
+    from det_native.core.cluster_info import (
+        LOG_FORMAT,
+        ClusterInfo,
+        RendezvousInfo,
+        ResourcesInfo,
+        TrialInfo,
+        get_cluster_info,
+    )
     from det_native.errors import InvalidHP
     from det_native.experimental import CLUSTER, LOCAL, Mode, attach, experiment, experiments
     from det_native.experimental.finding import compare, to_dataframe
@@ -26,9 +34,15 @@ if TYPE_CHECKING:
     from det_native.schema.helpers import Categorical, Constant, Double, Integer, Log
     from det_native.trial import DistributedContext, Trial, TrialContext
 
-_PACKAGES = ("errors", "estimator", "experimental", "keras", "pytorch", "tensorboard")
+_PACKAGES = ("core", "errors", "estimator", "experimental", "keras", "pytorch", "tensorboard")
 
 _NAMES = {
+    "ClusterInfo": "det_native.core.cluster_info",
+    "LOG_FORMAT": "det_native.core.cluster_info",
+    "RendezvousInfo": "det_native.core.cluster_info",
+    "ResourcesInfo": "det_native.core.cluster_info",
+    "TrialInfo": "det_native.core.cluster_info",
+    "get_cluster_info": "det_native.core.cluster_info",
     "CLUSTER": "det_native.experimental",
     "LOCAL": "det_native.experimental",
     "Mode": "det_native.experimental",
@@ -66,6 +80,7 @@ _NAMES = {
 }
 
 __all__ = [  # noqa: RUF022 (packages first, then names)
+    "core",
     "errors",
     "estimator",
     "experimental",
@@ -74,6 +89,7 @@ __all__ = [  # noqa: RUF022 (packages first, then names)
     "tensorboard",
     "CLUSTER",
     "Categorical",
+    "ClusterInfo",
     "Constant",
     "DistributedContext",
     "Double",
@@ -83,17 +99,22 @@ __all__ = [  # noqa: RUF022 (packages first, then names)
     "Integer",
     "InvalidHP",
     "LOCAL",
+    "LOG_FORMAT",
     "Log",
     "Mode",
     "PROTOCOL",
+    "RendezvousInfo",
+    "ResourcesInfo",
     "Trial",
     "TrialContext",
+    "TrialInfo",
     "__version__",
     "attach",
     "compare",
     "create_model",
     "experiment",
     "experiments",
+    "get_cluster_info",
     "last_experiment",
     "log",
     "log_histogram",

@@ -46,6 +46,7 @@ ALLOWED: dict[str, set[str]] = {
     "det_native._env_context": {"det_native.schema"},
     "det_native.horovod": {"det_native.schema", "det_native.trial"},
     "det_native.schema": set(),
+    "det_native.core": {"det_native.logged", "det_native.runtime", "det_native.schema", "det_native.trial"},
     "det_native.process": set(),
     "det_native.pytorch": TRIAL | {"det_native.heap", "det_native.process"},
     "det_native.keras": TRIAL
@@ -132,6 +133,7 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.callsite",
         "det_native.capture.first_imports",
         "det_native.capture.bindings",
+        "det_native.core",
         "det_native.capture.failure",
         "det_native.capture.never_sent",
         "det_native.capture.program_paths",
@@ -153,6 +155,7 @@ ALLOWED: dict[str, set[str]] = {
 # Inside a function, and only there (docs/decisions tell why).
 ALLOWED_IN_CALLS: dict[str, set[str]] = {
     "det_native": set(ALLOWED) - {"det_native.master"},
+    "det_native.core": {"det_harness", "det_native.kernel_runs", "det_native.client"},
     "det_native.experimental": {
         "det_harness",
         "det_native.pytorch",

@@ -9,7 +9,7 @@ import secrets
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any
@@ -247,11 +247,18 @@ class CheckpointStorage:
                 return None
         return manifest
 
-    def fetch(self, uuid: str, into: Path, expected: Sha256 | None = None) -> CheckpointManifest:
+    def fetch(
+        self,
+        uuid: str,
+        into: Path,
+        expected: Sha256 | None = None,
+        wanted: Callable[[str], bool] | None = None,
+    ) -> CheckpointManifest:
         """Copy the files of a checkpoint, each verified, into an empty directory (made if need be).
 
         Who can write to the storage can make a manifest that fits the files. Where `expected` is given, the hash of the
-        manifest as it was reported, another manifest is refused before a file is read.
+        manifest as it was reported, another manifest is refused before a file is read. `wanted` says by its path if
+        a file is copied; by itself all are.
 
         Raises
         ------
@@ -271,10 +278,11 @@ class CheckpointStorage:
                 raise StorageError(
                     f"The directory {str(into)!r} is not empty; a checkpoint is copied into an empty one."
                 )
-            for folder in {(into / file.path).parent for file in manifest.files}:
+            files = [file for file in manifest.files if wanted is None or wanted(file.path)]
+            for folder in {(into / file.path).parent for file in files}:
                 folder.mkdir(parents=True, exist_ok=True)
             with ThreadPoolExecutor(THREADS) as pool:
-                list(pool.map(lambda file: self._fetch_file(uuid, file, into), manifest.files))
+                list(pool.map(lambda file: self._fetch_file(uuid, file, into), files))
         except CheckpointCorruptError:
             for child in into.iterdir():
                 shutil.rmtree(child) if child.is_dir() else child.unlink()

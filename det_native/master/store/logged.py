@@ -1,9 +1,10 @@
-"""Rows of logged metrics: what is logged after the same batch, at whatever time, is one row."""
+"""Rows of metrics that come in parts: what is reported after the same batch, at whatever time, is one row."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, Connection, delete, func, select
 
@@ -18,7 +19,7 @@ from det_native.schema.states import MetricKind
 if TYPE_CHECKING:
     from det_native.master.store.tables import AnyRow
 
-Columns = dict[str, list[float | None]]
+Row = dict[str, Any]
 
 
 def merged(
@@ -45,37 +46,43 @@ def merged(
     """
     rows, last = stored
     batch = report.batches[0]
-    key = Key(run.trial_id, run.number, MetricKind.LOGGED.value)
+    key = Key(run.trial_id, run.number, report.kind.value)
     if rows and batch == last:
         before = _row(transaction.connection, key, batch)
         stored = _take_back(transaction, key, rows, batch)
-    elif not rows and run.number > 1 and batch == run.start_batch:
+    elif report.kind is MetricKind.LOGGED and not rows and run.number > 1 and batch == run.start_batch:
         before = _shown_row(transaction.connection, run.trial_id, batch)
     else:
         return report, *stored
-    return report.model_copy(update={"metrics": _with_row(report, before)}), *stored
+    numbers = {name: value for name, value in before.items() if isinstance(value, float)}
+    others = {name: value for name, value in before.items() if name not in numbers and name not in report.metrics}
+    columns = {
+        "metrics": _with_row(report.metrics, {k: v for k, v in numbers.items() if k not in report.values}, report),
+        "values": _with_row(report.values, others, report),
+    }
+    return report.model_copy(update=columns), *stored
 
 
-def _with_row(report: MetricsReport, row: dict[str, float | None]) -> Columns:
-    columns: Columns = {name: [value] + [None] * (len(report.batches) - 1) for name, value in row.items()}
-    for name, column in report.metrics.items():
-        known = columns.get(name)
-        columns[name] = [known[0], *column[1:]] if known is not None and column[0] is None else list(column)
-    return columns
+def _with_row(columns: Mapping[str, list[Any]], row: Row, report: MetricsReport) -> dict[str, list[Any]]:
+    found = {name: [value] + [None] * (len(report.batches) - 1) for name, value in row.items()}
+    for name, column in columns.items():
+        known = found.get(name)
+        found[name] = [known[0], *column[1:]] if known is not None and column[0] is None else list(column)
+    return found
 
 
-def _row(connection: Connection, key: Key, batch: int) -> dict[str, float | None]:
+def _row(connection: Connection, key: Key, batch: int) -> Row:
     text = connection.execute(select(metrics.c["values"]).where(*_of_run(key), metrics.c.batch == batch)).scalar_one()
     return _parsed(text)
 
 
-def _shown_row(connection: Connection, trial_id: int, batch: int) -> dict[str, float | None]:
+def _shown_row(connection: Connection, trial_id: int, batch: int) -> Row:
     found = list(stored_rows(connection, trial_id, MetricKind.LOGGED, after_batch=batch - 1, limit=1))
     return _parsed(found[0].values) if found and found[0].batch == batch else {}
 
 
-def _parsed(text: str) -> dict[str, float | None]:
-    return {name: number(value) for name, value in json.loads(text).items()}
+def _parsed(text: str) -> Row:
+    return {name: value if (found := number(value)) is None else found for name, value in json.loads(text).items()}
 
 
 def _take_back(transaction: Transaction, key: Key, rows: int, batch: int) -> tuple[int, int]:

@@ -278,7 +278,7 @@ def _apply_metrics(transaction: Transaction, run: _Run, report: rest.MetricsRepo
     rows, last = run.stored[kind]
     # Behind the restart, or in the place of another value: what a summary has may count no more.
     replaces = not rows and run.row.number > 1
-    if report.kind is MetricKind.LOGGED and report.batches:
+    if report.batches and (report.kind is MetricKind.LOGGED or (rows and report.batches[0] == last)):
         replaces |= report.batches[0] <= last
         report, rows, last = logged.merged(transaction, run.row, (rows, last), report)
     hint = metrics.add(transaction, run.row.trial_id, run.row.number, (rows, last), report)

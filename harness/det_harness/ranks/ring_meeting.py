@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, Protocol
 
 from det_harness.ranks.communicator import lost
 from det_harness.ranks.deadlock import LONG_SECONDS
@@ -63,7 +63,7 @@ def joined_in_ring(
     with listener(network.address) as listening:
         own = Listening(network.address, listening.getsockname()[1])
         first = meeting.share(own if gang.rank == 0 else None)
-        ranks = _Ranks(gang, own, listening, meeting, long_seconds)
+        ranks = Places(gang, own, listening, meeting, long_seconds)
         ranks.meet(first)
         communicator = RingCommunicator(ranks.connect, meeting.secret)
         try:
@@ -73,12 +73,17 @@ def joined_in_ring(
             communicator.close()
 
 
-class _Ranks:
+class Met(Protocol):
+    """What is known of ranks that are about to connect: their secret, and until when they wait for each other."""
+
+    secret: bytes
+    end: float
+
+
+class Places:
     """Where the ranks listen, and how one connects to another."""
 
-    def __init__(
-        self, gang: Gang, own: Listening, listening: socket.socket, meeting: Meeting, long_seconds: float
-    ) -> None:
+    def __init__(self, gang: Gang, own: Listening, listening: socket.socket, meeting: Met, long_seconds: float) -> None:
         self._gang = gang
         self._own = own
         self._listening = listening

@@ -104,6 +104,7 @@ class TrialCheckpoints:
         repeatable: bool = True,
         metadata: Mapping[str, Any] | None = None,
         on_saved: Callable[[str, Path], None] | None = None,
+        uuid: str | None = None,
     ) -> str:
         """Publish what `write` puts into a fresh folder; return the uuid.
 
@@ -119,7 +120,7 @@ class TrialCheckpoints:
             If this checkpoint cannot be written, or the one before could not be published.
         """
         self.wait()
-        uuid = str(uuid4())
+        uuid = uuid or str(uuid4())
         disk = DiskWait(self._storage.uri, batch, self._reporter.waiting, self._stop)
         try:
             folder, rest = self._written(batch, write, disk if repeatable else None)
@@ -223,6 +224,51 @@ class TrialCheckpoints:
             if found is not None:
                 self._tell_other_versions(found)
             yield folder if found else None
+
+    @property
+    def resume(self) -> CheckpointManifest | None:
+        """The checkpoint to continue from, as it was reported."""
+        return self._resume
+
+    def begin(self, batch: int) -> None:
+        """Report that training begins after so many batches, where the code has restored its state by itself."""
+        if self._journal is not None:
+            self._journal.clean()
+        if self._on_start is not None:
+            self._on_start(batch, "")
+
+    def workspace(self) -> Path:
+        """Return a fresh folder from where the files of a checkpoint are moved without a copy."""
+        return self._storage.workspace()
+
+    def manifest(self, uuid: str) -> CheckpointManifest:
+        """Return the manifest of a checkpoint in the trial's storage.
+
+        Raises
+        ------
+        CheckpointNotFoundError, CheckpointCorruptError
+        """
+        return self._storage.manifest(uuid)
+
+    def fetch(self, uuid: str, into: Path, wanted: Callable[[str], bool] | None = None) -> CheckpointManifest:
+        """Copy the files of a checkpoint in the trial's storage, all or those that are wanted, verified.
+
+        Raises
+        ------
+        CheckpointNotFoundError, CheckpointCorruptError
+        """
+        expected = None if self._manifests is None else self._manifests.get(uuid)
+        return self._storage.fetch(uuid, into, expected, wanted)
+
+    def delete(self, uuid: str) -> None:
+        """Remove a checkpoint of the trial's storage, and report that.
+
+        Raises
+        ------
+        CheckpointNotFoundError
+        """
+        self._storage.manifest(uuid)
+        self._storage.delete(uuid)
 
     def wait(self) -> None:
         """Block until all checkpoints are published.

@@ -151,7 +151,7 @@ class SpoolReporter:
                 self._wake.wait(_LONGEST_BACKOFF)
             if not self._had_rows:
                 self._had_rows = self._urgent = True
-            if not self._rows.takes(metrics.keys(), len(batches)):
+            if not self._rows.takes(metrics.keys(), batches):
                 self._append_rows()
             if not self._rows.batches:
                 refuse_long_names(metrics, batches[-1] if batches else 0)

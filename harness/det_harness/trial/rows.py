@@ -18,9 +18,12 @@ class TrainingRows:
         self.batches: list[int] = []
         self.columns: Columns = {}
 
-    def takes(self, names: Collection[str], rows: int) -> bool:
-        """Return whether so many rows of these names can be added."""
-        return not self.batches or (names == self.columns.keys() and len(self.batches) + rows <= ROWS)
+    def takes(self, names: Collection[str], batches: list[int]) -> bool:
+        """Return whether rows of these names can be added: of a report no two are of one batch."""
+        if not self.batches:
+            return True
+        later = not batches or batches[0] > self.batches[-1]
+        return later and names == self.columns.keys() and len(self.batches) + len(batches) <= ROWS
 
     def add(self, batches: list[int], metrics: Mapping[str, list[float | None]]) -> None:
         """Add rows."""

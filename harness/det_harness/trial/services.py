@@ -39,6 +39,10 @@ class Reporter(Protocol):
         """Report the metrics of one validation."""
         return
 
+    def logged(self, batch: int, metrics: Mapping[str, float]) -> None:
+        """Report numbers of the user's own, after so many batches; of a name the last one counts."""
+        return
+
     def epoch(self, row: EpochRow) -> None:
         """Report what the framework's own history has of an epoch that has ended."""
         return
@@ -105,6 +109,7 @@ class Checkpoints(Protocol):
         repeatable: bool = True,
         metadata: Mapping[str, Any] | None = None,
         on_saved: Callable[[str, Path], None] | None = None,
+        uuid: str | None = None,
     ) -> str:
         """Publish what `write` puts into a fresh folder; return the uuid.
 
@@ -125,6 +130,25 @@ class Checkpoints(Protocol):
 
     def restore(self) -> AbstractContextManager[Path | None]:
         """Give a verified local folder with the checkpoint to continue from, or None to start from scratch."""
+
+    @property
+    def resume(self) -> CheckpointManifest | None:
+        """The checkpoint to continue from, where the code restores its state by itself; None without one."""
+
+    def begin(self, batch: int) -> None:
+        """Report that training begins after so many batches, in place of ``restore()``."""
+
+    def workspace(self) -> Path:
+        """Return a fresh folder from where the files of a checkpoint are moved without a copy."""
+
+    def manifest(self, uuid: str) -> CheckpointManifest:
+        """Return the manifest of a checkpoint."""
+
+    def fetch(self, uuid: str, into: Path, wanted: Callable[[str], bool] | None = None) -> CheckpointManifest:
+        """Copy the files of a checkpoint, all or those whose paths are wanted, into a new folder."""
+
+    def delete(self, uuid: str) -> None:
+        """Delete a checkpoint, and report that."""
 
     def wait(self) -> None:
         """Block until all checkpoints are published; raise what went wrong with one."""
