@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,16 +81,19 @@ class DeterminedCallback(tf.keras.callbacks.Callback):  # type: ignore[misc]  # 
         self._epoch = self._saved = -1
         self._training = False
         self._validation: dict[str, Any] = {}
+        # The files of the checkpoint: Keras reads those of the optimizer with the first batch, when it makes it.
+        self._read = ExitStack()
 
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         """Load the checkpoint that the training begins with."""
         self._training = True
         if self._checkpoint is not None:
-            with self._core.checkpoint.restore_path(self._checkpoint) as path:
-                self._load(Path(path))
+            path = self._read.enter_context(self._core.checkpoint.restore_path(self._checkpoint))
+            self._load(Path(path))
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
         """Count the batch, and report metrics if they are due."""
+        self._read.close()
         self._steps += 1
         if isinstance(self._period, int) and self._steps % self._period == 0:
             self._reports.report("training", self._steps, logs or {})

@@ -111,7 +111,7 @@ def train(
 ) -> None:
     """Train a trial to its end; see ``det.pytorch.Trainer.fit()``."""
     core = context.core
-    run, communicator = core.run, core.distributed.communicator
+    run, communicator = core.run, core.distributed.exchange
     services = replace(run.services, environment=context.env, communicator=communicator)
     if communicator.rank:
         services.reporter = SilentReporter()
