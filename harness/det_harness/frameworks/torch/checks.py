@@ -172,7 +172,7 @@ def batches_of_an_epoch(name: str, loader: DataLoader, context: PyTorchTrialCont
         )
     if environment.ranks.rank == 0:
         if context.env.batch_size is not None:
-        _tell_of_other_batch_size(name, loader, context)
+            _tell_of_other_batch_size(name, loader, context)
     return batches
 
 
