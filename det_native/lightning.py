@@ -14,7 +14,7 @@ try:
     from lightning.pytorch import Callback
 except ImportError:
     try:
-        from pytorch_lightning import Callback
+        from pytorch_lightning import Callback  # type: ignore[assignment]  # the same under another name
     except ImportError:
         raise MissingDependencyError(
             "det_native.lightning needs Lightning, which is not installed in this Python: pip install lightning"
@@ -31,7 +31,7 @@ _FILE = "lightning.ckpt"
 _END_OF_EPOCH_SECONDS = 30.0
 
 
-class DetCallback(Callback):  # type: ignore[misc]  # Lightning may be missing where types are checked
+class DetCallback(Callback):
     """Has Lightning's ``Trainer`` report what modules log, keep its checkpoints, end when asked to, and go on later.
 
     It works beside any logger, strategy and ``ModelCheckpoint``. Metrics are those that ``self.log()`` of the module
@@ -90,10 +90,13 @@ class DetCallback(Callback):  # type: ignore[misc]  # Lightning may be missing w
         It ends with its epoch where that is near: in the middle of one Lightning continues with other batches.
         """
         step = trainer.global_step
-        if step and step % trainer.log_every_n_steps == 0:
+        every: int = trainer.log_every_n_steps  # type: ignore[attr-defined]  # set by a connector
+        if step and step % every == 0:
             self._report_training(trainer)
         self._reports.progress(step, trainer.estimated_stepping_batches)
         self._ends = self._ends or self._reports.stops()
+        if self._reports.is_reached(steps=step, epochs=0):
+            self._stop(trainer)
         if not self._ends or trainer.should_stop:
             return
         done = batch_idx + 1
@@ -119,7 +122,8 @@ class DetCallback(Callback):  # type: ignore[misc]  # Lightning may be missing w
         self._report_training(trainer)
         if self._ends or (self._every and (trainer.current_epoch + 1) % self._every == 0):
             self._save(trainer)
-        if self._ends:
+        reached = self._reports.is_reached(steps=trainer.global_step, epochs=trainer.current_epoch + 1)
+        if self._ends or reached:
             self._stop(trainer)
 
     def on_train_end(self, trainer: Trainer, pl_module: LightningModule) -> None:

@@ -24,7 +24,7 @@ _SUMMARY = ("train_runtime", "train_samples_per_second", "train_steps_per_second
 _USER_DATA = "my_data.json"
 
 
-class DetCallback(TrainerCallback):  # type: ignore[misc]  # transformers has no types
+class DetCallback(TrainerCallback):
     """Has a ``transformers.Trainer`` report its metrics, keep its checkpoints, end when asked to, and go on later.
 
     The source is ``determined.transformers.DetCallback`` of Determined 0.38. As there, metrics have the Trainer's names
@@ -68,6 +68,7 @@ class DetCallback(TrainerCallback):  # type: ignore[misc]  # transformers has no
         self.core_context = core_context
         self.filter_metrics = filter_metrics
         self.user_data = user_data
+        self._reached = False
         self._reports = TrainerReports(core_context, "DetCallback")
         _check_length(self._reports, args)
         self.load_last_checkpoint(args)
@@ -77,8 +78,9 @@ class DetCallback(TrainerCallback):  # type: ignore[misc]  # transformers has no
         latest = self._reports.latest()
         if latest is None or getattr(args, "overwrite_output_dir", False):
             return
-        self.core_context.checkpoint.download(latest, args.output_dir)
-        args.resume_from_checkpoint = get_last_checkpoint(args.output_dir)
+        folder = str(args.output_dir)
+        self.core_context.checkpoint.download(latest, folder)
+        args.resume_from_checkpoint = get_last_checkpoint(folder)  # type: ignore[no-untyped-call]
 
     def on_log(
         self,
@@ -95,7 +97,7 @@ class DetCallback(TrainerCallback):  # type: ignore[misc]  # transformers has no
                 groups.setdefault(_group(name), {})[name] = value
         for group, metrics in groups.items():
             self._reports.report(group, state.global_step, metrics)
-        if "validation" in groups and _is_over(args, state):
+        if "validation" in groups and self._is_over(state):
             self._reports.complete(groups["validation"])
 
     def on_step_end(
@@ -105,12 +107,27 @@ class DetCallback(TrainerCallback):  # type: ignore[misc]  # transformers has no
         self._reports.progress(state.global_step, state.max_steps)
         if self._reports.stops():
             control.should_save = control.should_training_stop = True
+        return self._ended_by_search(state, control, epochs=0)
+
+    def on_epoch_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **others: Any
+    ) -> TrainerControl:
+        """Have a stage of a search end that is counted in epochs."""
+        return self._ended_by_search(state, control, epochs=round(state.epoch or 0))
+
+    def _ended_by_search(self, state: TrainerState, control: TrainerControl, epochs: int) -> TrainerControl:
+        if state.global_step < state.max_steps and self._reports.is_reached(steps=state.global_step, epochs=epochs):
+            self._reached = True
+            control.should_log = control.should_evaluate = control.should_save = control.should_training_stop = True
         return control
+
+    def _is_over(self, state: TrainerState) -> bool:
+        return self._reached or bool(state.global_step >= state.max_steps)
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **others: Any) -> None:
         """Keep the checkpoint that the Trainer has written."""
         name = f"checkpoint-{state.global_step}"
-        folder = Path(args.output_dir)
+        folder = Path(str(args.output_dir))
         if self._reports.first:
             if self.user_data is not None:
                 (folder / name / _USER_DATA).write_text(json.dumps(self.user_data), encoding="utf-8")
@@ -121,7 +138,7 @@ class DetCallback(TrainerCallback):  # type: ignore[misc]  # transformers has no
     ) -> None:
         """End the searcher's operation with the last value of its metric, where no validation has at the end."""
         past = [row for row in state.log_history if self._reports.metric in row]
-        if past and _is_over(args, state):
+        if past and self._is_over(state):
             self._reports.complete(past[-1])
 
     def _wanted(self, name: str) -> bool:
@@ -131,10 +148,6 @@ class DetCallback(TrainerCallback):  # type: ignore[misc]  # transformers has no
 def _group(name: str) -> str:
     """Return the group of a metric by the beginning that the Trainer gives its name."""
     return "validation" if name.startswith("eval_") else "test" if name.startswith("test_") else "training"
-
-
-def _is_over(args: TrainingArguments, state: TrainerState) -> bool:
-    return bool(state.global_step >= state.max_steps)
 
 
 def _check_length(reports: TrainerReports, args: TrainingArguments) -> None:

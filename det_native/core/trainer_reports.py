@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from det_native.core.cluster_info import get_cluster_info
+from det_native.core.modes import Unit
 from det_native.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -46,11 +47,16 @@ class TrainerReports:
         return name
 
     def length_in(self, unit: str) -> int | None:
-        """Return how long the trial trains, where that is said in this unit (``batches`` or ``epochs``)."""
-        length = (self._config().get("searcher") or {}).get("max_length")
-        if not isinstance(length, Mapping) or unit not in length:
-            return None
-        return self._present().length
+        """Return how long the whole training is, where that is said in this unit (``batches`` or ``epochs``)."""
+        length: Mapping[str, int] = (self._config().get("searcher") or {}).get("max_length") or {}
+        return length.get(unit)
+
+    def is_reached(self, *, steps: int, epochs: float) -> bool:
+        """Whether so much is all that the search asks for now: the whole training, or a stage of it."""
+        unit = self.context.searcher.get_configured_units()
+        if unit is None:
+            return False
+        return {Unit.BATCHES: steps, Unit.EPOCHS: epochs}.get(unit, 0) >= self._present().length
 
     def report(self, group: str, step: int, metrics: Mapping[str, Any]) -> None:
         """Report what of `metrics` is a number, each name once for a step: trainers say the last ones twice."""

@@ -14,7 +14,8 @@ from det_native.core.trainer_reports import TrainerReports
 from det_native.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from det_native.core import Context, DistributedContext
+    from det_native.core import Context
+    from det_native.trial import DistributedContext
 
 _MODEL = "model_checkpoint"
 _STATE = "callback_state"
@@ -103,7 +104,7 @@ class DeterminedCallback(tf.keras.callbacks.Callback):  # type: ignore[misc]  # 
         logs = logs or {}
         self._validation = {f"val_{name}": value for name, value in logs.items()}
         metric = self._reports.metric
-        if metric in logs:
+        if metric is not None and metric in logs:
             self._validation[metric] = logs[metric]
         self._reports.report("validation", self._steps, self._validation)
 
@@ -118,6 +119,7 @@ class DeterminedCallback(tf.keras.callbacks.Callback):  # type: ignore[misc]  # 
             self._save()
         if self._reports.stops():
             self._training = False
+        if not self._training or self._reports.is_reached(steps=self._steps, epochs=epoch + 1):
             self.model.stop_training = True
 
     def on_train_end(self, logs: Mapping[str, Any] | None = None) -> None:

@@ -110,8 +110,9 @@ def init(
 ) -> Iterator[TrainerContext]:
     """Give the context for a PyTorchTrial that the code makes by itself, for the block.
 
-    In an experiment whose ``entrypoint`` is the script, hyperparameters and configuration are the trial's. The source
-    is ``determined.pytorch.init`` of 0.38.
+    Random numbers are those of the trial's seed in the block, and go on after it as before. In an experiment whose
+    ``entrypoint`` is the script, hyperparameters and configuration are the trial's. The source is
+    ``determined.pytorch.init`` of 0.38.
 
     Parameters
     ----------
@@ -138,6 +139,8 @@ def init(
     ...     trainer = det.pytorch.Trainer(MyTrial(context), context)
     ...     trainer.fit(max_length=det.pytorch.Epoch(10), validation_period=det.pytorch.Epoch(1))
     """
+    from det_harness.trial import rng
+
     from det_native import core
 
     if arguments:
@@ -149,7 +152,10 @@ def init(
         if value is not None and not isinstance(value, Mapping):
             raise ArgumentError(f"det.pytorch.init({name}={value!r:.40}): give a dictionary.")
     with core.init(distributed=distributed if distributed is not None else _of_launch_layer()) as context:
-        yield TrainerContext(_environment(context, hparams, exp_conf, aggregation_frequency), context)
+        environment = _environment(context, hparams, exp_conf, aggregation_frequency)
+        with rng.preserved():
+            rng.seed_all(environment.trial_seed)
+            yield TrainerContext(environment, context)
 
 
 class Trainer:
@@ -245,7 +251,7 @@ class Trainer:
         if profiling_enabled:
             self._profile(True)
         lengths = Lengths(
-            **given,  # type: ignore[arg-type]  # checked above
+            **given,
             checkpoint_policy=checkpoint_policy,
             step_zero_validation=step_zero_validation,
         )
@@ -269,11 +275,12 @@ def _environment(
 
     environment = core.run.services.environment
     if core.info is None:
-        config = load_config(dict(exp_conf or {}), local=True)
-        sampled = sample_hyperparameters(config.hyperparameters, environment.trial_seed)
-        environment = replace(
-            environment, config=config.model_dump(mode="json"), hparams={**sampled, **dict(hparams or {})}
-        )
+        loaded = load_config(dict(exp_conf or {}), local=True)
+        sampled = sample_hyperparameters(loaded.hyperparameters, environment.trial_seed)
+        config = loaded.model_dump(mode="json")
+        if "max_length" not in ((exp_conf or {}).get("searcher") or {}):
+            config["searcher"]["max_length"] = None  # the default is for experiments
+        environment = replace(environment, config=config, hparams={**sampled, **dict(hparams or {})})
     if frequency is not None:
         optimizations = {**(environment.config.get("optimizations") or {}), "aggregation_frequency": frequency}
         environment = replace(environment, config={**environment.config, "optimizations": optimizations})

@@ -11,7 +11,6 @@ from typing import Any, cast
 from det_harness.frameworks.torch.checks import check_wrapped
 from det_harness.frameworks.torch.controller import train_to_the_end
 from det_harness.frameworks.torch.definition import TrialClass
-from det_harness.ranks.communicator import Communicator, OneProcess
 from det_harness.ranks.gang import SilentReporter
 from det_harness.trial.lengths import one_of_each
 from det_harness.trial.schedule import Periods
@@ -113,7 +112,8 @@ def train(
     """Train a trial to its end; see ``det.pytorch.Trainer.fit()``."""
     core = context.core
     run = core.run
-    communicator = cast(Communicator, core.distributed.exchange) or OneProcess()
+    # A launch layer connects the processes, not the worker.
+    communicator = getattr(core.distributed, "exchange", None) or run.services.communicator
     services = replace(run.services, environment=context.env, communicator=communicator)
     if communicator.rank:
         services.reporter = SilentReporter()
