@@ -109,6 +109,7 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.client",
         "det_native.display",
         "det_native.heap",
+        "det_native.core",
         "det_native.home",
         "det_native.kernel_runs",
         "det_native.process",

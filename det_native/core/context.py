@@ -12,7 +12,7 @@ from det_native.core.modes import PreemptMode, TensorboardMode
 from det_native.core.preempt import PreemptContext
 from det_native.core.profiler import ProfilerContext
 from det_native.core.searcher import SearcherContext
-from det_native.core.train import TrainContext
+from det_native.core.train import TrainContext, invalid_hp
 from det_native.errors import ArgumentError
 from det_native.logged.context import LoggingContext
 
@@ -109,8 +109,12 @@ class Context(LoggingContext):
         if self._closed:
             return
         self._closed = True
+        if isinstance(error, SystemExit) and error.code in (None, 0):
+            error = None
         try:
-            self._run.close()
+            self._run.close(complete=error is None)
+            if error is None and self._run.invalid:
+                error = invalid_hp()
         except BaseException as found:
             if error is None:
                 error = found

@@ -54,10 +54,11 @@ class TrainContext(PublicNames):
         batch_metrics : list of dict, optional
             Metrics of each of the last batches, up to `steps_completed`.
         """
-        first = steps_completed - len(batch_metrics or ())
-        for place, each in enumerate(batch_metrics or (), 1):
-            if first + place > 0:
-                self._report("training", first + place, each, "report_training_metrics")
+        if batch_metrics:
+            first = int(steps_completed) - len(batch_metrics)
+            for place, row in enumerate(batch_metrics, 1):
+                if first + place > 0:
+                    self._report("training", first + place, row, "report_training_metrics")
         self._report("training", steps_completed, metrics, "report_training_metrics")
 
     def report_validation_metrics(self, steps_completed: int, metrics: Mapping[str, Any]) -> None:

@@ -12,7 +12,8 @@ from det_harness.core.state import CoreState
 from det_harness.logged.numbers import number_of
 from det_harness.trial import activity
 from det_harness.trial.forks import end_forked_child
-from det_harness.trial.metrics import check_names, compared_number
+from det_harness.trial.metric_choice import MetricChoice
+from det_harness.trial.metrics import check_names, compared_number, numbers_of
 from det_harness.trial.side_metrics import SideMetrics, UnrecordableError, recordable
 from det_native.errors import ArgumentError
 
@@ -33,6 +34,9 @@ class CoreRows:
         self._run = run
         self._last: dict[str, int] = {}
         self._side = SideMetrics()
+        environment = run.services.environment
+        said = environment.metric is not None or not environment.managed
+        self._choice = MetricChoice(run.services, "context.train.report_validation_metrics()", said=said)
         self._said: set[str] = set()
 
     def report(self, group: str, steps: Any, metrics: Any, call: str) -> None:
@@ -77,9 +81,10 @@ class CoreRows:
 
     def _validation(self, steps: int, metrics: Mapping[str, Any], call: str) -> None:
         run = self._run
-        environment = run.services.environment
         flat = dict(_flat(metrics))
         check_names(flat, steps, call, "report")
+        self._choice.look(numbers_of(flat))
+        environment = run.services.environment
         compared = [name for name in {environment.metric, *environment.metrics} if name is not None and name in flat]
         for name in compared:
             flat[name] = compared_number(name, flat[name], call)
