@@ -361,6 +361,32 @@ class DivergedError(DetError):
         super().__init__(f"{what}{'' if batch is None else f' at batch {batch}'}{why}")
 
 
+class CommandFailedError(DetError):
+    """A command that is an experiment's ``entrypoint`` has failed.
+
+    Parameters
+    ----------
+    message : str
+        How it ended, or what its code has raised.
+    kind : str, optional
+        The class of what it has raised.
+    traceback : str
+    file : str, optional
+        File of the user's in which it was raised.
+    line : int, optional
+        Line there.
+    """
+
+    def __init__(
+        self, message: str, *, kind: str = "", traceback: str = "", file: str | None = None, line: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind or type(self).__name__
+        self.traceback = traceback
+        self.file = file
+        self.line = line
+
+
 class InvalidHP(DetError):  # noqa: N818 (Determined's name)
     """Raised by the user's code: a trial cannot be trained with its hyperparameters, and is no failure.
 

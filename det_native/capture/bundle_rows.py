@@ -117,8 +117,8 @@ def _explicit_rows(explicit: Sequence[Placed]) -> Iterator[CaptureRow]:
 
 
 def _program_row(program: Program) -> CaptureRow:
-    if program.kind == "script":
-        return CaptureRow(what=" ".join(program.command), how="script", size=0)
+    if program.kind != "cells":
+        return CaptureRow(what=program.command_line, how=program.kind, size=0)
     count, runs = count_cells(program), len(program.cells)
     return CaptureRow(
         what="1 cell" if count == 1 else f"{count} cells",

@@ -81,6 +81,9 @@ def _code_cells(manifest: BundleManifest, folder: str) -> Iterator[dict[str, Any
             yield _code("values", _loading(manifest.values, range(len(manifest.values)), folder))
         yield _code("script", f"%run {shlex.join(program.command)}")
         return
+    if program.kind == "command":
+        yield _code("command", f"!{program.command_line}")
+        return
     used: set[str] = set()
     for index, cell in enumerate(program.cells):
         numbers = [number for number, value in enumerate(manifest.values) if value.before_cell == index]

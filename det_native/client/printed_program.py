@@ -21,7 +21,7 @@ def as_text(bundle: BundleManifest, read_blob: ReadBlob, experiment_id: int) -> 
     program = bundle.program
     parts = [f"{CELL} {title}\n{source.rstrip()}" for _, title, source in _cells(bundle)]
     if program.kind != "cells":
-        parts.append(f"{CELL} command\n{' '.join(program.command)}")
+        parts.append(f"{CELL} command\n{program.command_line}")
     small = [file for file in bundle.files if file.size <= LARGEST_TEXT]
     listed = len(small) > _MOST_FILES or sum(file.size for file in small) > _MOST_BYTES
     for file in () if listed else bundle.files:
@@ -68,7 +68,7 @@ def cells_numbered(bundle: BundleManifest, number: int, experiment_id: int) -> l
         If there is none.
     """
     if bundle.program.kind != "cells":
-        raise NotFoundError(f"Experiment {experiment_id} has no cells: its program is a script.")
+        raise NotFoundError(f"Experiment {experiment_id} has no cells: its program is a {bundle.program.kind}.")
     cells = _cells(bundle)
     found = [_cell(*each) for each in cells if each[0] == number]
     if not found:

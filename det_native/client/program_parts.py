@@ -78,7 +78,7 @@ def code_of(bundle: BundleManifest, read_blob: Callable[[str], bytes]) -> Code:
     if program.kind == "cells":
         parts[CELLS] = _written("\n\n".join(f"{CELL}\n{cell.source.rstrip()}" for cell in program.cells))
     else:
-        parts[COMMAND] = _written(" ".join(program.command))
+        parts[COMMAND] = _written(program.command_line)
     linked = {file.path: Part(file.sha256, _size(file), size=file.size) for file in bundle.links}
     sent = {file.path: Part(file.sha256, _size(file), size=file.size, is_file=True) for file in bundle.files}
     parts |= dict(sorted((linked | sent).items()))

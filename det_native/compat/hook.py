@@ -9,16 +9,16 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
-from importlib.abc import Loader, MetaPathFinder
+from importlib.abc import InspectLoader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
-from types import FrameType, ModuleType
+from types import CodeType, FrameType, ModuleType
 
 ALIAS = "determined"
 TARGET = "det_native"
 
 
-class AliasLoader(Loader):
+class AliasLoader(InspectLoader):
     """Puts the module called `target` into ``sys.modules`` under the name of the alias."""
 
     def __init__(self, target: str) -> None:
@@ -35,6 +35,16 @@ class AliasLoader(Loader):
 
             give_old_names_their_meaning()
         sys.modules[module.__name__] = _import_target(self.target)
+
+    def get_code(self, fullname: str) -> CodeType | None:
+        """Return the code of the target, which ``python -m determined.launch.torch_distributed`` runs."""
+        spec = find_spec(self.target)
+        loader = spec.loader if spec is not None else None
+        return loader.get_code(self.target) if isinstance(loader, InspectLoader) else None
+
+    def get_source(self, fullname: str) -> str | None:
+        """Return None: tracebacks read the file."""
+        return None
 
 
 class AliasFinder(MetaPathFinder):
@@ -60,9 +70,10 @@ class AliasFinder(MetaPathFinder):
 
     def _submodule(self, fullname: str) -> ModuleSpec:
         target = TARGET + fullname.removeprefix(ALIAS)
-        if find_spec(target) is None:
+        spec = find_spec(target)
+        if spec is None:
             raise ModuleNotFoundError(_unknown(fullname), name=fullname)
-        return ModuleSpec(fullname, AliasLoader(target), is_package=True)
+        return ModuleSpec(fullname, AliasLoader(target), is_package=spec.submodule_search_locations is not None)
 
     def _check_exists(self, fullname: str, path: Sequence[str] | None) -> None:
         """Say, for ``from determined.x import name``, that the alias lacks the name.

@@ -153,15 +153,14 @@ def info_of(job: TrialJob) -> ClusterInfo:
     import platform
 
     gang, resume = job.gang, job.resume
-    slots = [len(job.devices) or (job.threads and 1)] if gang is None else list(gang.local_sizes or [gang.local_size])
     here = gang.cross_rank if gang is not None else 0
-    addresses = ["127.0.0.1"] * len(slots)
-    if gang is not None and gang.address:
+    addresses = ["127.0.0.1"] * len(job.slots) if job.attached is None else job.attached.addresses
+    if job.attached is None and gang is not None and gang.address:
         addresses[here] = gang.address
     return ClusterInfo(
         master_url=job.master_url,
         agent_id=platform.node(),
-        slot_ids=list(range(slots[here])),
+        slot_ids=list(range(job.slots[here])),
         task_id=job.run_id,
         allocation_id=job.run_id,
         session_token=job.token,
@@ -176,7 +175,7 @@ def info_of(job: TrialJob) -> ClusterInfo:
             trial_run_id=job.run_id,
             inter_node_network_interface=(job.config.get("distributed") or {}).get("interface"),
         ),
-        rendezvous_info=RendezvousInfo(addresses, here, slots),
+        rendezvous_info=RendezvousInfo(addresses, here, list(job.slots)),
         resources_info=ResourcesInfo([device for device in job.devices if device]),
     )
 

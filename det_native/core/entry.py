@@ -63,10 +63,15 @@ def init(
     if host is None and os.environ.get(JOB_VARIABLE):
         from det_harness.core.attached import attached
 
+        from det_native.core.train import invalid_hp
+
         stack = ExitStack()
         services = stack.enter_context(attached())
 
         def close(error: BaseException | None) -> None:
+            if error is None:
+                context.run.outcome()  # the worker is told by the schedule whether all of it is trained
+                error = invalid_hp() if context.run.invalid else None
             stack.__exit__(type(error) if error is not None else None, error, getattr(error, "__traceback__", None))
 
         context = core_context(services, get_cluster_info(), distributed=distributed, on_close=close, **modes)

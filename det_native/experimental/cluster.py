@@ -224,9 +224,8 @@ def _contents(bundle: Bundle) -> str:
     program, log = bundle.manifest.program, current_log()
     cells = count_cells(program)
     executed = len({execution.cell for execution in log.executions}) if log is not None else 0
-    words = (
-        [program.command[0]] if program.kind == "script" else [f"{cells} of {counted(max(executed, cells), 'cell')}"]
-    )
+    script = program.command_line if program.kind == "command" else "".join(program.command[:1])
+    words = [script or f"{cells} of {counted(max(executed, cells), 'cell')}"]
     values, files = len(bundle.manifest.values), len(bundle.manifest.files)
     return ", ".join([*words, *(counted(n, what) for n, what in ((values, "value"), (files, "file")) if n)])
 

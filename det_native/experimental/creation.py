@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -15,7 +14,7 @@ from det_native.errors import ArgumentError, of_the_users
 from det_native.experimental.arguments import Mode, any_documented_order
 from det_native.experimental.directory import working_directory
 from det_native.experimental.origin import Origin
-from det_native.experimental.scripts import check_launcher
+from det_native.experimental.scripts import trial_class_in
 from det_native.experimental.settings import (
     ConfigInput,
     Settings,
@@ -30,12 +29,6 @@ from det_native.schema.loading import ConfigurationWarning, load_config
 from det_native.schema.manifests import Framework
 from det_native.schema.searcher import OptunaSearcher
 from det_native.trial import Trial
-
-#: How a script is trained, said to those who call create().
-BY_COMMAND = (
-    "A script that makes the call itself is sent by command=; one that knows nothing of det_native is trained by "
-    "`det experiment create`."
-)
 
 
 @any_documented_order(leading=2)
@@ -82,7 +75,7 @@ def create(
     """
     host = active_host()
     if host is not None:
-        named = host.environment.config.get("entrypoint") if trial_def is None else trial_def
+        named = trial_class_in(host.environment.config.get("entrypoint")) if trial_def is None else trial_def
         handle: Experiment = host.take_call("create", find_trial_class(named, None))
         return handle
     record = note_call("create")
@@ -134,25 +127,20 @@ def _train(trial_class: type[Trial], name: str, framework: Framework, settings: 
     return train_by_master("create", trial_class, loaded, framework, settings, origin)
 
 
-def entrypoint_of(settings: Settings, *, remedy: str = BY_COMMAND) -> str:
-    """Return what the configuration names to be trained.
-
-    Parameters
-    ----------
-    settings : Settings
-    remedy : str
-        How a script is trained, for the error where the entrypoint names no Trial class.
-    """
+def entrypoint_of(settings: Settings) -> str:
+    """Return the Trial class that the configuration names."""
     loaded = load_config(settings.config, local=settings.place.local, warn=False)
-    if isinstance(loaded.entrypoint, str) and re.fullmatch(r"[\w.]+:\w+", loaded.entrypoint):
-        return loaded.entrypoint
+    named = trial_class_in(loaded.entrypoint)
+    if named is not None:
+        return named
     if loaded.entrypoint is None:
         raise ArgumentError(
             "create() has no Trial class: give it, or name it in the configuration (entrypoint: model_def:MyTrial)."
         )
-    check_launcher(loaded.entrypoint)
     raise ArgumentError(
-        f"entrypoint: {loaded.entrypoint!r} of the configuration names no Trial class (model_def:MyTrial). {remedy}"
+        f"entrypoint: {loaded.entrypoint!r} of the configuration names no Trial class (model_def:MyTrial). A script "
+        "that makes the call itself is sent by command=; commands, and scripts that know nothing of det_native, are "
+        "trained by `det experiment create`."
     )
 
 

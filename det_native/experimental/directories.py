@@ -11,10 +11,10 @@ import yaml
 
 from det_native.client.connect import connect
 from det_native.client.handles import Experiment
-from det_native.errors import ArgumentError, ConfigurationError, MissingDependencyError
+from det_native.errors import ArgumentError, MissingDependencyError
 from det_native.experimental.creation import entrypoint_of, train_class
 from det_native.experimental.origin import Origin
-from det_native.experimental.scripts import check_launcher, script_of, train_script
+from det_native.experimental.scripts import train_entrypoint
 from det_native.experimental.settings import ConfigInput, Settings, check_settings, check_supported
 from det_native.experimental.trials import find_trial_class
 from det_native.experimental.unimported import framework_in_text
@@ -25,10 +25,6 @@ from det_native.schema.yaml_text import parse_yaml
 
 if TYPE_CHECKING:
     from det_native.capture.model import Capture
-
-
-#: How a script is trained, said to those who give a configuration file.
-BY_FILE = "A script is named by its file in the directory: entrypoint: train.py, with its arguments after it."
 
 
 @dataclass(frozen=True)
@@ -87,22 +83,17 @@ def create_from_directory(
     Raises
     ------
     ArgumentError
-        If a change cannot be read, or the configuration names neither a Trial class nor a script.
+        If a change cannot be read, or the configuration names nothing that can be trained.
     MissingDependencyError
         If the class needs a package that neither this Python nor the workers have, or its text does not say for which
         framework it is. A class whose packages the workers alone have is left to them to check.
     """
     given: ConfigInput = changed(config, changes) if changes else config
-    try:
-        settings = check_settings(given, None, local, test, str(directory), None, master_url, (), (), "none")
-        script = script_of(settings)
-        named = entrypoint_of(settings, remedy=BY_FILE) if script is None else ""
-    except ConfigurationError:
-        # A launcher's script has other fields than a Trial class: the launcher is what is to be mended first.
-        check_launcher(changed(config, changes).get("entrypoint"))
-        raise
-    if script is not None:
-        return train_script(script, settings)
+    settings = check_settings(given, None, local, test, str(directory), None, master_url, (), (), "none")
+    experiment = train_entrypoint(settings)
+    if experiment is not None:
+        return experiment
+    named = entrypoint_of(settings)
     origin = DirectoryOrigin(None, entrypoint=named)
     if not local:
         try:

@@ -22,5 +22,6 @@ DESCRIPTION = Description(
         "optimizations.torch_compile": "for the Core API: it is for the models of a PyTorchTrial",
     },
     not_in_one_process="a command has all slots of its machine",
+    process_per_machine=True,
     own_length=True,
 )

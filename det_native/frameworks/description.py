@@ -74,6 +74,9 @@ class Description:
         several slots.
     scripts : bool
         Whether it trains a script that knows nothing of det_native: the call that trains is its own.
+    process_per_machine : bool
+        Whether a trial on several slots has one process on each machine, with all slots there: what its code starts
+        divides them.
     own_length : bool
         Whether that call says how long to train, and what a batch is, so that no configuration has to.
     gpu_package : str
@@ -109,6 +112,7 @@ class Description:
     own_process: bool = False
     roles: bool = False
     scripts: bool = False
+    process_per_machine: bool = False
     own_length: bool = False
     gpu_package: str = ""
     gpu_index: str = ""

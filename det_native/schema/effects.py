@@ -225,7 +225,8 @@ def _cannot_take_the_slots(config: ExperimentConfig, framework: Framework) -> bo
     if config.resources.slots_per_trial <= 1:
         return False
     described = get_framework(framework)
-    return not described.gradient_means and not (described.roles and config.distributed.strategy == STRATEGY)
+    in_roles = described.roles and config.distributed.strategy == STRATEGY
+    return not (described.gradient_means or described.process_per_machine or in_roles)
 
 
 def _refuse_of_another_framework(config: ExperimentConfig, framework: Description) -> None:

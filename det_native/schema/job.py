@@ -81,6 +81,30 @@ class Gang(_Model):
     address: str = ""
 
 
+class AttachedProcess(_Model):
+    """How a process of a command reaches its worker.
+
+    Attributes
+    ----------
+    socket : str
+        Where the worker listens.
+    key : str
+        What both know, in hexadecimal digits.
+    tensorboard : str
+        Folder of the trial's event files; empty for none.
+    addresses : list of str
+        Of the trial's machines, in their order.
+    notice : str
+        Why ``TrialJob.resume`` is an earlier checkpoint than the last one; empty where it is not.
+    """
+
+    socket: str
+    key: str = Field(repr=False)
+    tensorboard: str = ""
+    addresses: list[str] = Field(default_factory=lambda: ["127.0.0.1"])
+    notice: str = ""
+
+
 class TrialJob(_Model):
     """Run one attempt at a trial.
 
@@ -135,6 +159,10 @@ class TrialJob(_Model):
         Value of ``CUDA_VISIBLE_DEVICES``; empty on CPU slots, and on a cluster until the launcher fills them in.
     threads : int
         It computes with so many; 0 on a cluster until the launcher fills in the share of the machine where it runs.
+    slots : list of int
+        How many slots the trial has on each of its machines, in their order.
+    attached : AttachedProcess or None
+        In the file that the processes of a command are given (``DET_JOB``), which else is the worker's job.
     """
 
     kind: Literal["trial"] = "trial"
@@ -168,4 +196,16 @@ class TrialJob(_Model):
     test: bool = False
     devices: list[str] = Field(default_factory=list)
     threads: int = 1
+    slots: list[int] = Field(default_factory=lambda: [1])
+    attached: AttachedProcess | None = None
     variables: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def slots_here(self) -> int:
+        """How many slots the trial has on this machine; work without slots counts as one."""
+        return max(1, self.slots[0 if self.gang is None else self.gang.cross_rank])
+
+    @property
+    def machines(self) -> int:
+        """On how many machines the trial runs."""
+        return 1 if self.gang is None else self.gang.cross_size

@@ -13,7 +13,7 @@ from det_native.schema.numbers import words
 from det_native.schema.proof import CallProof
 
 Sha256 = str
-CallKind = Literal["fit", "train", "create", "train_and_evaluate", "init"]
+CallKind = Literal["fit", "train", "create", "train_and_evaluate", "command", "init"]
 # The name of a framework, by which its description is found. Whether there is one, hangs on the Python that is asked.
 FRAMEWORK_NAME = "^[a-z][a-z0-9_]{0,15}$"
 Framework = Annotated[str, Field(pattern=FRAMEWORK_NAME)]
@@ -163,15 +163,16 @@ class EarlierAnswers(_Model):
 
 
 class Program(_Model):
-    """What a worker runs: cells of a notebook in order, or a script with its arguments.
+    """What a worker runs: cells of a notebook in order, a script with its arguments, or a command.
 
-    For ``kind="script"`` `command` is ``[path relative to the working directory, *arguments]``. `call` is the training
+    For ``kind="script"`` `command` is ``[path relative to the working directory, *arguments]``; for ``"command"`` what
+    is started as a process of its own. `call` is the training
     call, `init` the ``init()`` whose context it went through; None if there is none, or it is not known. `earlier` are
     the other training calls that give something here, `answers` what was asked of their experiments where nothing
     compares what the recorded call is given.
     """
 
-    kind: Literal["cells", "script"]
+    kind: Literal["cells", "script", "command"]
     framework: Framework
     cells: tuple[Cell, ...] = ()
     command: tuple[str, ...] = ()
@@ -185,6 +186,11 @@ class Program(_Model):
     def _without_prompts(cls, content: Any) -> Any:
         """Leave out what programs of earlier versions said of the numbers of their cells."""
         return {k: v for k, v in content.items() if k != "prompts"} if isinstance(content, dict) else content
+
+    @property
+    def command_line(self) -> str:
+        """The script or the command as a user writes it; empty for cells."""
+        return self.command[2] if self.command[:2] == ("sh", "-c") else " ".join(self.command)
 
     @property
     def earlier_checkpoints(self) -> set[str]:

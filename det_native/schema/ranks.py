@@ -63,6 +63,8 @@ class Place:
         How many it may use.
     variables : dict
         Environment variables of the machine, where the job has none of that name.
+    slots : int
+        Slots of the process.
     """
 
     node: str
@@ -70,6 +72,7 @@ class Place:
     devices: list[str] = field(default_factory=list)
     threads: int = 1
     variables: dict[str, str] = field(default_factory=dict)
+    slots: int = 1
 
 
 def placed_rank_jobs(job: Job, places: Sequence[Place]) -> list[Job]:
@@ -88,10 +91,11 @@ def placed_rank_jobs(job: Job, places: Sequence[Place]) -> list[Job]:
     nodes = list(dict.fromkeys(place.node for place in places))
     _check(job, places, nodes)
     if len(places) == 1:
-        return [job.model_copy(update=_facts(job, places[0]))]
+        return [job.model_copy(update={**_facts(job, places[0]), "slots": [places[0].slots]})]
     folder = Path(job.directory)
     machines = [nodes.index(place.node) for place in places]
     sizes = [machines.count(number) for number in range(len(nodes))]
+    slots = [sum(place.slots for place in places if place.node == node) for node in nodes]
     return [
         job.model_copy(
             update={
@@ -109,6 +113,7 @@ def placed_rank_jobs(job: Job, places: Sequence[Place]) -> list[Job]:
                     address=place.address if len(nodes) > 1 else "",
                 ),
                 **_facts(job, place),
+                "slots": slots,
             }
         )
         for rank, (place, machine) in enumerate(zip(places, machines, strict=True))

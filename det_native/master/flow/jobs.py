@@ -145,8 +145,14 @@ def check_job(bundle: BundleManifest, directory: Path, places: Places) -> CheckJ
     )
 
 
-def ranks_of(config: ExperimentConfig, slots: tuple[str, ...]) -> int:
-    """Return how many processes run a trial: one on each slot, or one on all where the framework spreads the work."""
+def ranks_of(config: ExperimentConfig, framework: Framework, slots: tuple[str, ...], machines: int) -> int:
+    """Return how many processes run a trial.
+
+    One on each slot; one on all where the framework spreads the work, and one on each machine where its code does.
+    """
+    described = find_framework(framework)
+    if described is not None and described.process_per_machine:
+        return max(1, machines)
     return processes_of(config.model_dump(mode="json"), len(slots))
 
 
@@ -206,5 +212,6 @@ def trial_job(
         test=experiment.test,
         devices=devices,
         threads=0 if cluster_device else places.threads * max(len(slots), 1),
+        slots=[len(slots)],
         variables=config.environment.environment_variables.for_device(kind),
     )

@@ -154,7 +154,8 @@ class Runs:
         resume = found.checkpoint
         warm_start = source_of(self._context, trial)
         earlier = earlier_of(self._context, bundle.program)
-        ranks = ranks_of(ExperimentConfig.model_validate(experiment.config), slots)
+        config = ExperimentConfig.model_validate(experiment.config)
+        ranks = ranks_of(config, bundle.program.framework, slots, self._context.slots.machines_of(slots))
         with database.write() as transaction:
             number = run_store.create(
                 transaction,

@@ -81,6 +81,10 @@ class Slots:
         """Return what slots of a cluster are, ``cuda`` or ``cpu``."""
         return "cuda" if any(slot.device == "cuda" for slot in self.now if slot.id in slots) else "cpu"
 
+    def machines_of(self, slots: Collection[str]) -> int:
+        """Return on how many machines slots are."""
+        return len({slot.node for slot in self.now if slot.id in slots})
+
 
 def _unknown(slot: str) -> SlotInfo:
     """Return a slot of which an earlier master has known more; it was called ``cuda:0`` or ``<machine>/0``."""

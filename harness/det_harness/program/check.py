@@ -6,6 +6,7 @@ import ast
 import contextlib
 import importlib
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -14,9 +15,11 @@ from pathlib import Path
 from det_harness.frameworks.base import harness_of
 from det_harness.program.reads import notices, unreadable
 from det_harness.program.runner import ProgramRunner, check_versions
+from det_harness.program.search_path import search_path
 from det_harness.program.user_errors import describe
 from det_native.capture.bindings import imports_in
 from det_native.capture.failure import before
+from det_native.core.command import script_of
 from det_native.errors import DetError, Problem, ProblemsError, StorageError
 from det_native.frameworks import get_framework
 from det_native.heap.values import check_values
@@ -53,7 +56,7 @@ def check_bundle(job: CheckJob) -> BundleChecked:
         return _result([Problem("bundle", str(error))])
     runner = ProgramRunner(job.bundle, blobs.read, work)
     with _at(work):
-        problems = [*_compile(runner, job.bundle), *unreadable(job.bundle.reads)]
+        problems = [*_compile(runner, job.bundle, work), *unreadable(job.bundle.reads)]
         if not problems:
             importlib.import_module("det_native.compat")  # as on a worker: modules may import `determined`
             harness_of(job.bundle.program.framework).prepare_process()
@@ -80,13 +83,29 @@ def _at(work: Path) -> Iterator[None]:
         sys.path[:] = path
 
 
-def _compile(runner: ProgramRunner, bundle: BundleManifest) -> Iterator[Problem]:
+def _compile(runner: ProgramRunner, bundle: BundleManifest, work: Path) -> Iterator[Problem]:
     if bundle.program.kind == "script":
         yield from _compiled(bundle.program.command[0], runner.compile_script)
+        return
+    if bundle.program.kind == "command":
+        yield from _command_problems(bundle.program.command, work)
         return
     for index in range(len(bundle.program.cells)):
         title = runner.source.title(runner.source.unit(index))
         yield from _compiled(title, partial(runner.compile_cell, index))
+
+
+def _command_problems(words: Sequence[str], work: Path) -> Iterator[Problem]:
+    if shutil.which(words[0], path=search_path()) is None:
+        yield Problem(
+            f"entrypoint {words[0]}",
+            "names no Trial class (model_def:MyTrial), and no command that a worker can start: it is neither on the "
+            "PATH there, nor an executable file in the directory.",
+            "Name a script (python3 train.py), or install what is missing.",
+        )
+    script = script_of(words)
+    if script is not None and (work / script).is_file():
+        yield from _compiled(script, partial(compile, (work / script).read_bytes(), script, "exec"))
 
 
 def _compiled(title: str, compile_it: Callable[[], object]) -> Iterator[Problem]:

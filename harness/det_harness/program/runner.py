@@ -26,7 +26,9 @@ from det_harness.program.settled_paths import SettledPaths
 from det_harness.program.values import bind
 from det_harness.trial import rng
 from det_native._version import PROTOCOL
+from det_native.core.command import CommandCall
 from det_native.errors import BundleCheckError, Problem, ProtocolMismatchError, TrialDefinitionError
+from det_native.runtime import active_host
 from det_native.schema.manifests import BundleManifest, StreamsEntry, ValueEntry
 from det_native.schema.rest import CaptureRow
 
@@ -143,7 +145,7 @@ class ProgramRunner:
             stack.enter_context(notebook_names())
             self._private = private
             try:
-                self._run_script(stack) if self._program.kind == "script" else self._run_cells(stack)
+                self._run_kind(stack)
             except ProgramStop:
                 return
             except SystemExit as error:
@@ -175,6 +177,17 @@ class ProgramRunner:
     def _check_not_swallowed(self, where: str) -> None:
         if self.calls.taken and not self.calls.goes_on:
             raise swallowed(where)
+
+    def _run_kind(self, stack: ExitStack) -> None:
+        match self._program.kind:
+            case "cells":
+                self._run_cells(stack)
+            case "script":
+                self._run_script(stack)
+            case "command":
+                host = active_host()
+                assert host is not None
+                host.take_call("command", CommandCall(self._program.command))
 
     def _run_cells(self, stack: ExitStack) -> None:
         stack.enter_context(_sys_path(str(self._directory)))

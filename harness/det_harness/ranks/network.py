@@ -94,8 +94,13 @@ def listener(address: str) -> socket.socket:
 
 
 def torch_in(network: Network, gang: Gang) -> AbstractContextManager[None]:
-    """Have torch's backends connect there, in the block; variables that the user has set win."""
+    """Have torch's backends connect there, in the block."""
+    return variables(torch_variables(network, gang))
+
+
+def torch_variables(network: Network, gang: Gang) -> dict[str, str]:
+    """Return by which variables torch's backends connect there; those that the user has set win."""
     wanted = {"GLOO_SOCKET_IFNAME": network.interface}
     if gang.cross_size > 1:
         wanted["NCCL_SOCKET_IFNAME"] = f"={network.interface}"  # this one, and not all that begin so
-    return variables({name: os.environ.get(name) or value for name, value in wanted.items()})
+    return {name: os.environ.get(name) or value for name, value in wanted.items()}

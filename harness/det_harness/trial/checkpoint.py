@@ -27,6 +27,7 @@ from det_native.errors import CheckpointError, DiskFullError
 from det_native.frameworks import get_framework
 from det_native.schema.manifests import CheckpointManifest, Framework, Sha256
 from det_native.storage.checkpoints import CheckpointStorage
+from det_native.storage.manifest_file import refuse_other
 
 logger = logging.getLogger("det_harness")
 
@@ -237,6 +238,19 @@ class TrialCheckpoints:
         if self._on_start is not None:
             self._on_start(batch, "")
 
+    def choose(self) -> tuple[CheckpointManifest | None, str]:
+        """Return the checkpoint to continue from, whole, and why it is an earlier one; nothing of it is copied.
+
+        None where the trial begins.
+        """
+
+        def verified(one: CheckpointManifest) -> CheckpointManifest:
+            refuse_other(one, self._expected(one))
+            self._storage.verify(one)
+            return one
+
+        return self._first_whole(verified)
+
     def workspace(self) -> Path:
         """Return a fresh folder from where the files of a checkpoint are moved without a copy."""
         return self._storage.workspace()
@@ -302,12 +316,18 @@ class TrialCheckpoints:
 
     def _fetch(self, folder: Path) -> tuple[CheckpointManifest | None, str]:
         """Return the checkpoint that is now in the folder, and why it is not the one to continue from."""
+        return self._first_whole(lambda one: self._storage.fetch(one.uuid, folder, self._expected(one)))
+
+    def _first_whole(
+        self, read: Callable[[CheckpointManifest], CheckpointManifest]
+    ) -> tuple[CheckpointManifest | None, str]:
+        """Return the first checkpoint that can be read, and why it is not the one to continue from."""
         if self._resume is None:
             return None, ""
         wanted, problem = self._resume, ""
         for one in self._candidates(wanted):
             try:
-                found = self._storage.fetch(one.uuid, folder, self._expected(one))
+                found = read(one)
             except CheckpointError as error:
                 logger.warning("The checkpoint of batch %d cannot be used: %s", one.batch, error)
                 problem = problem or str(error)

@@ -17,6 +17,7 @@ from det_harness.trial.throttle import Throttle
 from det_harness.trial.user_files import UserFiles
 from det_harness.trial.warm_start import WarmStart
 from det_native.schema.environment import TrialEnvironment
+from det_native.schema.job import TrialJob
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.rest import EpochRow, SystemSample
 
@@ -142,6 +143,9 @@ class Checkpoints(Protocol):
     def begin(self, batch: int) -> None:
         """Report that training begins after so many batches, in place of ``restore()``."""
 
+    def choose(self) -> tuple[CheckpointManifest | None, str]:
+        """Return the checkpoint to continue from, whole, and why it is an earlier one; nothing of it is copied."""
+
     def workspace(self) -> Path:
         """Return a fresh folder from where the files of a checkpoint are moved without a copy."""
 
@@ -191,6 +195,8 @@ class Services:
         How many batches are done; a controller whose schedule does not know it at every moment tells whom to ask.
     recorder : Recorder or None
         Takes what the user's code logs.
+    job : TrialJob or None
+        That of the worker; None in a process of the user's.
     """
 
     environment: TrialEnvironment
@@ -207,6 +213,7 @@ class Services:
     warm_start: WarmStart | None = None
     count: BatchCount = None  # type: ignore[assignment]  # made of the schedule
     recorder: Recorder | DeafRecorder | None = None
+    job: TrialJob | None = None
 
     def __post_init__(self) -> None:
         if self.count is None:

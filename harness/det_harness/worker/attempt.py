@@ -24,16 +24,16 @@ from det_harness.program.reads import check_reads
 from det_harness.program.runner import ProgramRunner, check_versions
 from det_harness.program.user_errors import advised, describe, raised_by_user
 from det_harness.ranks.communicator import Communicator
-from det_harness.ranks.gang import Failures, SilentReporter, exit_report, ranks_of, run_folder
+from det_harness.ranks.gang import Failures, SilentReporter, exit_report, run_folder
 from det_harness.system.gang import measured
 from det_harness.trial import rng
 from det_harness.trial.batch_count import BatchCount
-from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
+from det_harness.trial.checkpoint import TrialCheckpoints
 from det_harness.trial.divergence import LossWatch
 from det_harness.trial.ending import ended_early, leave_exit_report, told_length
 from det_harness.trial.forks import end_forked_child, is_forked_child, this_is_the_worker
 from det_harness.trial.lengths import periods_of
-from det_harness.trial.publications import Publications
+from det_harness.trial.of_job import environment_of, journal_of, outputs_of, owner_of
 from det_harness.trial.report import SpoolReporter
 from det_harness.trial.schedule import Schedule, Train
 from det_harness.trial.services import Outcome, Services
@@ -47,6 +47,7 @@ from det_native.errors import (
     BundleCheckError,
     BundleCorruptError,
     CheckpointError,
+    CommandFailedError,
     DiskFullError,
     DivergedError,
     InvalidHP,
@@ -57,7 +58,6 @@ from det_native.errors import (
     WorkerEnvironmentError,
 )
 from det_native.frameworks import get_framework
-from det_native.schema.environment import TrialEnvironment
 from det_native.schema.job import EXIT_RANK_FAILED, TrialJob
 from det_native.schema.rest import UserErrorInfo
 from det_native.schema.states import ExitReason
@@ -101,18 +101,10 @@ class TrialRun:
         self._told_to_stop = False
         self._begun = False
         self._length_told: int | None = None
-        self._environment = TrialEnvironment(
-            config=job.config,
-            hparams=job.hparams,
-            experiment_id=job.experiment_id,
-            trial_id=job.trial_id,
-            trial_seed=job.trial_seed,
-            ranks=ranks_of(job.gang),
-            stage=job.stage,
-        )
+        self._environment = environment_of(job)
         self._output = CellOutput()
         self._failures = Failures(job.gang)
-        self._publications = Publications(self._directory, job.run_id, job.checkpoints, job.checkpoint_options)
+        self._publications = journal_of(job)
         self._reporter: SpoolReporter | SilentReporter = (
             SilentReporter() if self._environment.ranks.rank else self._open_reporter()
         )
@@ -154,8 +146,7 @@ class TrialRun:
         self._written.look_soon()
 
     def _outputs(self) -> BlobStore:
-        """Return where goes what the code writes and logs."""
-        return BlobStore(self._job.outputs or self._job.blobs, self._job.storage_options)
+        return outputs_of(self._job)
 
     def _batches(self) -> int:
         return self._schedule.progress.batches if self._schedule is not None else 0
@@ -207,6 +198,7 @@ class TrialRun:
             warm_start=None if job.warm_start is None else WarmStart(job.warm_start),
             count=count,
             recorder=recorder if first else DeafRecorder(),
+            job=job,
         )
         runner.own_seed = has_notebooks_seed(job)
         runner.add_rows = self._reporter.rows
@@ -239,17 +231,9 @@ class TrialRun:
 
     def _checkpoints(self) -> TrialCheckpoints:
         job = self._job
-        owner = CheckpointOwner(
-            framework=job.bundle.program.framework,
-            hparams=job.hparams,
-            experiment_id=job.experiment_id,
-            trial_id=job.trial_id,
-            run_id=job.run_id,
-            bundle_id=job.bundle_id,
-        )
         return TrialCheckpoints(
             CheckpointStorage(job.checkpoints, job.checkpoint_options),
-            owner,
+            owner_of(job),
             self._reporter,
             resume=job.resume,
             manifests=job.manifests,
@@ -301,9 +285,19 @@ class TrialRun:
                     type=info.type, message=error.without_batch, traceback="", batch=error.batch or done
                 )
             reason, code = ExitReason.USER_ERROR, EXIT_USER_ERROR
+            if isinstance(error, CommandFailedError):
+                info = UserErrorInfo(
+                    type=error.kind,
+                    message=str(error),
+                    traceback=error.traceback,
+                    file=error.file,
+                    line=error.line,
+                    batch=done,
+                )
             if isinstance(error, InvalidHP):
                 reason = ExitReason.INVALID_HYPERPARAMETERS
-            else:  # what is refused is no error, and the master's line in the log says it
+            # What is refused is no error, and the master's line in the log says it; a command has written its own.
+            elif not isinstance(error, CommandFailedError):
                 print(
                     info.traceback or f"{info.type} at batch {info.batch}: {info.message}", file=sys.stderr, flush=True
                 )

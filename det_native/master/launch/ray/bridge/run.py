@@ -293,10 +293,12 @@ def places_of(
 ) -> list[tuple[Spot, Place]]:
     """Return where each process of a run is to be, and with what.
 
-    Ranks beyond the slots, which have roles without one, are with the first rank; one process alone has all slots.
+    Ranks beyond the slots, which have roles without one, are with the first rank. Where there are fewer ranks than
+    slots, each is on a machine of its own and has all slots there.
     """
     slotted = [spot for spot in spots for _ in range(spot.slots)]
-    each = 1 if command.ranks > 1 else max(len(slotted), 1)
+    by_machine = command.ranks < len(slotted)
+    slotted = [spot for spot in spots if spot.slots] if by_machine else slotted
     left = {spot.machine.info.id: list(devices.get(spot.machine.info.id, ())) for spot in spots}
     own = list(command.job.devices) if isinstance(command.job, TrialJob) and not devices else []
     placed = []
@@ -304,12 +306,13 @@ def places_of(
         has_slot = rank < len(slotted)
         spot = slotted[rank] if has_slot else spots[0]
         node_id = spot.machine.info.id
+        each = spot.slots if by_machine else 1
         mine = left[node_id][:each] if has_slot else []
         left[node_id] = left[node_id][len(mine) :]
         share = threads or spot.machine.threads or max(1, spot.agent.facts.cores // max(spot.machine.info.slots, 1))
         given = mine or (own[rank : rank + 1] if command.ranks > 1 else own)
         variables = {"OMP_NUM_THREADS": spot.agent.facts.threads} if spot.agent.facts.threads else {}
-        placed.append((spot, Place(node_id, spot.machine.info.address, given, share * each, variables)))
+        placed.append((spot, Place(node_id, spot.machine.info.address, given, share * each, variables, each)))
     return placed
 
 
