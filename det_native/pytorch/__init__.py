@@ -15,7 +15,7 @@ from det_native.pytorch.samplers import (
     SkipBatchSampler,
     adapt_batch_sampler,
 )
-from det_native.pytorch.trainer import Batch, Epoch, Trainer, TrainUnit, init
+from det_native.pytorch.trainer import Batch, Epoch, Trainer, TrainUnit, init, load_trial_from_checkpoint_path
 from det_native.pytorch.trial import PyTorchTrial
 from det_native.trial import DistributedContext
 
@@ -42,6 +42,7 @@ __all__ = [
     "adapt_batch_sampler",
     "data_length",
     "init",
+    "load_trial_from_checkpoint_path",
     "to_device",
 ]
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from det_native.errors import ArgumentError, TrialDefinitionError
@@ -266,6 +268,52 @@ class Trainer:
             self._context.core.profiler.off()
 
 
+def load_trial_from_checkpoint_path(
+    path: str | os.PathLike[str],
+    trial_class: type[PyTorchTrial] | None = None,
+    trial_kwargs: Mapping[str, Any] | None = None,
+    torch_load_kwargs: Mapping[str, Any] | None = None,
+) -> PyTorchTrial:
+    """Return a trial that was trained, with the weights of a checkpoint in its models.
+
+    Parameters
+    ----------
+    path : str or path
+        A folder that ``checkpoint.download()`` has filled.
+    trial_class : type
+        Its class. A checkpoint of ``det.experimental.create()`` is loaded by ``checkpoint.load()``, which knows it.
+    trial_kwargs : mapping, optional
+        Arguments of the class besides the context.
+    torch_load_kwargs : mapping, optional
+        No effect: the weights are loaded to the processor.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no class, or the folder has no checkpoint.
+    CheckpointError
+        If the weights do not fit the models.
+    """
+    from det_harness.frameworks.torch.loading import load_trial
+
+    from det_native.schema.manifests import CheckpointManifest
+
+    if not (isinstance(trial_class, type) and issubclass(trial_class, PyTorchTrial)):
+        raise ArgumentError(
+            "load_trial_from_checkpoint_path(path, trial_class): give the PyTorchTrial class that was trained. What "
+            "det.experimental.create() has trained is loaded by checkpoint.load()."
+        )
+    folder = Path(path)
+    try:
+        manifest = CheckpointManifest.model_validate_json((folder / "manifest.json").read_bytes())
+    except (OSError, ValueError) as error:
+        raise ArgumentError(
+            f"{folder} has no checkpoint: give a folder that checkpoint.download() has filled."
+        ) from error
+    environment = TrialEnvironment(config={}, hparams=manifest.hparams, managed=False)
+    return load_trial(trial_class, folder, environment, **dict(trial_kwargs or {}))
+
+
 def _environment(
     core: Context, hparams: Mapping[str, Any] | None, exp_conf: Mapping[str, Any] | None, frequency: int | None
 ) -> TrialEnvironment:
@@ -291,8 +339,6 @@ def _environment(
 
 def _of_launch_layer() -> DistributedContext | None:
     """Return the processes that a launch layer has started, connected by PyTorch; None where there are no others."""
-    import os
-
     import torch.distributed as distributed
 
     from det_native.core import DistributedContext

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import signal
+from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 from command_scripts import Submit
 from faults import Gate, checkpoint_at, ended
 from trainer_scripts import KERAS, LIGHTNING, TRAINER
 
 from det_native.client.handles import Experiment
+from det_native.pytorch import load_trial_from_checkpoint_path
 from det_native.schema.states import ExperimentState
 
 CONFIG = {
@@ -43,6 +47,19 @@ def test_killed_it_goes_on_with_the_same_numbers(
         assert found.keys() == wanted.keys()
         assert found == pytest.approx(wanted, rel=1e-6)
     assert max(wanted) == ends
+
+
+def test_a_trial_is_loaded_back(submit: Submit, tmp_path: Path) -> None:
+    experiment = submit("python3 train.py -1 0", {"train.py": TRAINER}, **CONFIG)
+    ended(experiment, ExperimentState.COMPLETED)
+    folder = experiment.top_checkpoint().download(tmp_path / "best")
+    names: dict[str, Any] = {}
+    source = TRAINER.partition("with pytorch.init()")[0].replace("(int(word) for word in sys.argv[1:3])", "(-1, 0)")
+    exec(source.replace("determined", "det_native"), names)  # noqa: S102  # the test's own text
+    trial = load_trial_from_checkpoint_path(folder, names["Plane"])
+    with torch.no_grad():
+        error = float((trial.model(trial.data[:][0]) - trial.data[:][1]).square().mean())
+    assert error == pytest.approx(min(numbers(experiment, "validation", "val_loss").values()), rel=1e-5)
 
 
 def test_two_slots_of_a_trainer_train_as_one_does(submit: Submit) -> None:

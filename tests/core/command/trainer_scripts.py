@@ -122,9 +122,8 @@ loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, x.sum(1, 
 lightning.seed_everything(info.trial.trial_seed)
 with det.core.init() as context:
     callback = det.lightning.DetCallback(context)
-    trainer = lightning.Trainer(
-        max_epochs=4, log_every_n_steps=1, accelerator="cpu", callbacks=[callback], enable_progress_bar=False, logger=False
-    )
+    quiet = {"enable_progress_bar": False, "logger": False}
+    trainer = lightning.Trainer(max_epochs=4, log_every_n_steps=1, accelerator="cpu", callbacks=[callback], **quiet)
     trainer.fit(Plane(), loader, loader, ckpt_path=callback.ckpt_path)
 """
 )

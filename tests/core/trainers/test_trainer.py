@@ -79,6 +79,11 @@ def test_continues_with_the_same_numbers(home: Path) -> None:
     (latest,) = set(_checkpoints(home)) - before
     assert not torch.equal(first, whole)
     assert torch.equal(trained(3, latest_checkpoint=latest), whole)
+    # The hyperparameters are those of the context, which nobody records.
+    with pytest.raises(ArgumentError, match="PyTorchTrial class"):
+        pytorch.load_trial_from_checkpoint_path(home / "checkpoints" / latest)
+    with pytest.raises(ArgumentError, match="has no checkpoint"):
+        pytorch.load_trial_from_checkpoint_path(home, Line)
 
 
 def test_units_and_policy(home: Path, context: Any, caplog: pytest.LogCaptureFixture) -> None:
