@@ -49,7 +49,8 @@ def test_killed_it_goes_on_with_the_same_numbers(
     assert max(wanted) == ends
 
 
-def test_a_trial_is_loaded_back(submit: Submit, tmp_path: Path) -> None:
+def test_a_trial_is_loaded_back(submit: Submit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "inductor"))  # any optimizer makes it
     experiment = submit("python3 train.py -1 0", {"train.py": TRAINER}, **CONFIG)
     ended(experiment, ExperimentState.COMPLETED)
     folder = experiment.top_checkpoint().download(tmp_path / "best")
