@@ -46,9 +46,10 @@ ALLOWED: dict[str, set[str]] = {
     "det_native._env_context": {"det_native.schema"},
     "det_native.horovod": {"det_native.schema", "det_native.trial"},
     "det_native.schema": set(),
-    "det_native.core": {"det_native.logged", "det_native.runtime", "det_native.schema", "det_native.trial"},
+    "det_native.core": TRIAL | {"det_native.logged", "det_native.loops"},
     "det_native.process": set(),
-    "det_native.pytorch": TRIAL | {"det_native.heap", "det_native.process"},
+    "det_native.loops": TRIAL | {"det_native.heap"},
+    "det_native.pytorch": TRIAL | {"det_native.heap", "det_native.loops", "det_native.process"},
     "det_native.keras": TRIAL
     | {
         "det_native.capture.first_imports",
@@ -124,6 +125,8 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.process",
         "det_native.schema",
         "det_native.storage",
+        "det_native.core",
+        "det_native.loops",
         "det_native.pytorch",
         "det_native.keras",
         "det_native.estimator",
@@ -134,7 +137,6 @@ ALLOWED: dict[str, set[str]] = {
         "det_native.callsite",
         "det_native.capture.first_imports",
         "det_native.capture.bindings",
-        "det_native.core",
         "det_native.capture.failure",
         "det_native.capture.never_sent",
         "det_native.capture.program_paths",
@@ -159,6 +161,8 @@ ALLOWED_IN_CALLS: dict[str, set[str]] = {
     "det_native.core": {"det_harness", "det_native.kernel_runs", "det_native.client"},
     "det_native.experimental": {
         "det_harness",
+        "det_native.core",
+        "det_native.loops",
         "det_native.pytorch",
         "det_native.keras",
         "det_native.estimator",

@@ -22,7 +22,7 @@ _NEVER_SENT: dict[str, str] = {
         "generator": "builtins.generator builtins.async_generator",
         "iterator": "builtins.coroutine builtins.frame builtins.traceback builtins.list_iterator "
         "builtins.tuple_iterator builtins.dict_keyiterator builtins.map builtins.zip builtins.filter "
-        "builtins.enumerate det_native.pytorch.loop_batches.LoopBatches",
+        "builtins.enumerate det_native.loops.batches.LoopBatches",
         "model": "torch.nn.modules.module.Module keras.src.engine.base_layer.Layer keras.src.layers.layer.Layer "
         "tensorflow.python.module.module.Module",
         "optimizer": "torch.optim.optimizer.Optimizer keras.src.optimizers.base_optimizer.BaseOptimizer "

@@ -9,12 +9,12 @@ from typing import Any, ClassVar, TypeVar
 import torch
 
 from det_native.errors import ArgumentError, TrialDefinitionError, UnsupportedFeatureError
-from det_native.pytorch.epochs_call import EpochsCall
-from det_native.pytorch.loop_batches import OVER_EPOCHS, LoopBatches
+from det_native.loops.batches import LoopBatches
+from det_native.loops.call import TrainingCall
+from det_native.pytorch.epochs_call import TorchEpochsCall
 from det_native.pytorch.native_call import TorchCall
 from det_native.pytorch.native_run import PyTorchRunContext
 from det_native.pytorch.stepping import SHARDED
-from det_native.pytorch.training_call import TrainingCall
 from det_native.pytorch.watched_steps import watch_steps
 from det_native.pytorch.wrap_all import wrap_all
 from det_native.schema.environment import TrialEnvironment
@@ -166,8 +166,8 @@ class PyTorchNativeContext(PyTorchRunContext):
         TrialDefinitionError, ArgumentError
             If something is missing or does not fit, before anything is trained.
         """
-        call = EpochsCall.of(self, bounds if epochs is None else (*bounds, epochs), wait)
-        return LoopBatches(_handler(self._on_train)(call), lambda: call.epochs_in(self._length_of(call)), OVER_EPOCHS)
+        call = TorchEpochsCall.of(self, bounds if epochs is None else (*bounds, epochs), wait)
+        return LoopBatches(call.name, _handler(self._on_train)(call), lambda: call.epochs_in(self._length_of(call)))
 
     @names_checked("context.fit")
     def fit(
@@ -281,7 +281,7 @@ class PyTorchNativeContext(PyTorchRunContext):
                 "context.configure_apex_amp() casts inside of functions, so it works with context.fit(): in a loop of "
                 "your own write `with torch.autocast(...)` around the forward pass, and use context.wrap_scaler()."
             )
-        return LoopBatches(_handler(self._on_train)(call), lambda: self._length_of(call))
+        return LoopBatches(call.name, _handler(self._on_train)(call), lambda: self._length_of(call))
 
     def _tell_of_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Say that a step was made where nothing is meant to be trained: in a loop that goes past this context."""

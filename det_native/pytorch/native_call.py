@@ -12,20 +12,21 @@ import torch.utils.data as torch_data
 from det_native.errors import ArgumentError, InvalidDataError, TrialDefinitionError
 from det_native.heap.ownership import is_users_module
 from det_native.heap.roots import running_loop
+from det_native.loops.call import checked_epochs
 from det_native.pytorch.callback import PyTorchCallback
 from det_native.pytorch.data import DataLoader, check_unshared
 from det_native.pytorch.native_run import PyTorchRunContext
-from det_native.pytorch.training_call import TrainingCall, check_wrapped, checked_epochs
+from det_native.pytorch.training_call import TorchTrainingCall, check_wrapped
+from det_native.schema.checks import BATCH_SIZE
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.proof import Input
 from det_native.schema.signatures import checked_wait
 
-BATCH_SIZE = "global_batch_size"
 _NO_CALLBACKS = "{}: callbacks must be det.pytorch.PyTorchCallback objects, in a list or by name, not {}."
 
 
 @dataclass
-class TorchCall(TrainingCall):
+class TorchCall(TorchTrainingCall):
     """One call of ``fit`` or ``train``, checked.
 
     Attributes

@@ -8,17 +8,16 @@ from typing import Any
 
 import torch
 
-from det_native.errors import ArgumentError, TrialDefinitionError
-from det_native.heap.call import CallSnapshot
+from det_native.errors import TrialDefinitionError
+from det_native.loops.context import LoopContext
 from det_native.pytorch.context import PyTorchTrialContext
 from det_native.pytorch.gradients import Gradients
 from det_native.pytorch.wrapped_loader import Loading, WrappedLoader
-from det_native.runtime import MadeLater
 from det_native.schema.environment import TrialEnvironment
 from det_native.trial import Role
 
 
-class PyTorchRunContext(PyTorchTrialContext):
+class PyTorchRunContext(LoopContext, PyTorchTrialContext):
     """What the user's functions or loop ask while they train, and what those who run them tell the context.
 
     Parameters
@@ -30,8 +29,6 @@ class PyTorchRunContext(PyTorchTrialContext):
 
     Attributes
     ----------
-    experiment : Experiment or None
-        The handle of the experiment, once there is one.
     state : dict
         Variables of the user's own loop: what is in it when a checkpoint is made is in it again when the trial is
         continued from there. Anything picklable.
@@ -39,25 +36,19 @@ class PyTorchRunContext(PyTorchTrialContext):
         The wrapped loaders, in the order in which they were wrapped.
     loading : Loading
         What they have in common.
-    snapshot : CallSnapshot or None
-        What its last loop or call could reach when it began.
-    metric_said : bool
-        Whether the user has said by which metric trials are compared; else the first reported one is it.
     """
 
-    experiment = MadeLater()
+    _where_to_report = (
+        "the body of `for epoch in context.epochs(...)`, or of `for batch in context.train(...)`; the train_batch "
+        "function of context.fit() returns its metrics"
+    )
 
     def __init__(self, environment: TrialEnvironment, role: Role = "local") -> None:
-        super().__init__(environment, owner="The program")
-        self.role = role
-        self.metric_said = environment.metric is not None
-        self.experiment = None
+        super().__init__(environment, role, owner="The program")
         self.state: dict[Any, Any] = {}
-        self.snapshot: CallSnapshot | None = None
         self.loaders: list[WrappedLoader] = []
         self.loading = Loading(self.device)
         self._reported: dict[str, Any] | None = None
-        self._add_reported: Callable[[Mapping[str, Any]], None] | None = None
         self._trained = False
         self._before_training: Callable[[], None] | None = None
 
@@ -76,37 +67,6 @@ class PyTorchRunContext(PyTorchTrialContext):
         """Step `optimizer`, then zero its gradients; see ``PyTorchTrialContext.step_optimizer``."""
         self.note_training()
         super().step_optimizer(optimizer, *arguments, **named)
-
-    def report(self, metrics: Mapping[str, Any] | None = None, /, **named: Any) -> None:
-        """Report metrics: of the present batch in a loop over ``train``, of the present epoch in one over ``epochs``.
-
-        A name that was reported of an epoch before is a further row of it, at the batch that the loop has come to.
-
-        Parameters
-        ----------
-        metrics : mapping, optional
-            Scalars by name: numbers or tensors, which are not read before a report is due.
-        named
-            Likewise: ``context.report(loss=loss)``.
-
-        Raises
-        ------
-        TrialDefinitionError
-            Outside such a loop.
-        """
-        add = self._add_reported
-        if add is None:
-            raise TrialDefinitionError(
-                "context.report() is for the body of `for epoch in context.epochs(...)`, or of `for batch in "
-                "context.train(...)`; the train_batch function of context.fit() returns its metrics."
-            )
-        if metrics is not None:
-            if not isinstance(metrics, Mapping) or not all(isinstance(name, str) for name in metrics):
-                raise ArgumentError(
-                    f"context.report() takes metrics by name, not {metrics!r:.60}: context.report(loss=loss)."
-                )
-            named = {**metrics, **named}
-        add(named)
 
     @property
     def batch_idx(self) -> int:
@@ -142,7 +102,7 @@ class PyTorchRunContext(PyTorchTrialContext):
     def begin_loop(self, add_reported: Callable[[Mapping[str, Any]], None] | None = None) -> None:
         """Let ``report`` take metrics: for `add_reported`, or until `take_reported` is asked for them."""
         self._reported = {}
-        self._add_reported = add_reported or self._keep_reported
+        super().begin_loop(add_reported or self._keep_reported)
 
     def _keep_reported(self, metrics: Mapping[str, Any]) -> None:
         assert self._reported is not None
@@ -176,8 +136,8 @@ class PyTorchRunContext(PyTorchTrialContext):
 
     def end_loop(self) -> None:
         """Let ``report`` refuse metrics."""
-        self._reported = self._add_reported = None
-        self._before_training = None
+        super().end_loop()
+        self._reported = self._before_training = None
 
     def note_training(self) -> None:
         """Note that the loop's body trains on its batch, by this context or by torch alone."""

@@ -2,68 +2,25 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, ClassVar
 
-from det_native.errors import ArgumentError, TrialDefinitionError
+from det_native.errors import TrialDefinitionError
+from det_native.loops.call import TrainingCall
 from det_native.pytorch.native_run import PyTorchRunContext
 from det_native.pytorch.wrapping import foreign_optimizer
-from det_native.schema.environment import TrialEnvironment
-from det_native.schema.manifests import CallKind, Framework
+from det_native.schema.manifests import Framework
 from det_native.schema.proof import Input, Role
 
 
 @dataclass
-class TrainingCall(ABC):
-    """One call that trains.
-
-    Attributes
-    ----------
-    part : {"batch", "epoch"}
-        After what it ends when it is interrupted.
-    context : PyTorchRunContext
-        With the wrapped models, optimizers and schedulers.
-    epochs : int or None
-        None where the call does not say it.
-    kind : {"fit", "train"}
-        ``train`` for every loop of the user's own.
-    wait : bool or None
-        Whether the call waits for its end on the cluster; None where it does not say it.
-    """
+class TorchTrainingCall(TrainingCall):
+    """A call that trains the wrapped objects of a context of PyTorch."""
 
     framework: ClassVar[Framework] = "torch"
-    quiet: ClassVar[bool] = False
-    part: ClassVar[str] = "batch"
 
     context: PyTorchRunContext
-    epochs: int | None = None
-    kind: CallKind = "train"
-    wait: bool | None = None
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """What the user calls, for messages: ``context.fit``."""
-
-    @property
-    @abstractmethod
-    def trainer(self) -> str:
-        """What trains on a batch, for messages."""
-
-    @abstractmethod
-    def check(self, environment: TrialEnvironment) -> None:
-        """Check the call against a complete configuration, before any batch."""
-
-    @abstractmethod
-    def configuration_fills(self) -> dict[str, Any]:
-        """Return what the call says about fields of the configuration, by dotted path."""
-
-    @abstractmethod
-    def steps_per_epoch(self, environment: TrialEnvironment) -> int:
-        """Return the batches of one epoch on each slot, for a configuration that is complete."""
 
     @property
     def schedulers(self) -> list[Any]:
@@ -114,21 +71,6 @@ def check_wrapped(name: str, context: PyTorchRunContext) -> None:
             "in checkpoints. Wrap that model with context.wrap_model() too, or make the optimizer again after you have "
             "made the model again."
         )
-
-
-def checked_epochs(name: str, epochs: Any) -> int | None:
-    """Return the number of epochs that a call asks for.
-
-    Raises
-    ------
-    ArgumentError
-        If it is no whole number of at least 1.
-    """
-    if epochs is None:
-        return None
-    if isinstance(epochs, bool) or not isinstance(epochs, Integral) or epochs < 1:
-        raise ArgumentError(f"{name}: epochs must be a whole number of at least 1, not {epochs!r}.")
-    return int(epochs)
 
 
 def _numbered(what: str, place: int, all_of_them: Sequence[Any]) -> str:

@@ -13,9 +13,10 @@ import torch.utils.data as torch_data
 from det_native.errors import ArgumentError
 from det_native.pytorch.data import DataLoader, check_unshared
 from det_native.pytorch.lr_scheduler import LRScheduler
-from det_native.pytorch.native_call import BATCH_SIZE, as_ours
+from det_native.pytorch.native_call import as_ours
 from det_native.pytorch.native_run import PyTorchRunContext
 from det_native.pytorch.wrapped_loader import WrappedLoader, wrapped_loader
+from det_native.schema.checks import BATCH_SIZE
 
 _OWNER = "context.wrap()"
 _TAKEN = (

@@ -16,7 +16,7 @@ from epochs_run import BATCHES, EpochsRun, Parts, equal  # noqa: E402
 from torch.utils.data import DataLoader  # noqa: E402
 
 from det_native.errors import ArgumentError, InvalidDataError, TrialDefinitionError  # noqa: E402
-from det_native.pytorch.epochs_call import EpochsCall  # noqa: E402
+from det_native.pytorch.epochs_call import TorchEpochsCall  # noqa: E402
 from det_native.pytorch.native import PyTorchNativeContext  # noqa: E402
 from det_native.schema.environment import TrialEnvironment  # noqa: E402
 
@@ -508,7 +508,7 @@ def test_a_loop_without_a_batch_size_has_a_record_for_each_slot() -> None:
     config = {"resources": {"slots_per_trial": 2}}
     context = PyTorchNativeContext(TrialEnvironment(config=config, hparams={}, trial_seed=1))
     context.wrap(net := torch.nn.Linear(1, 1), torch.optim.SGD(net.parameters(), lr=0.1))
-    fills = EpochsCall.of(context, [3], None).configuration_fills()
+    fills = TorchEpochsCall.of(context, [3], None).configuration_fills()
     assert (fills["hyperparameters.global_batch_size"], fills["records_per_epoch"]) == (2, 2)
 
 

@@ -181,6 +181,9 @@ class FrameworkHarness:
         """Return what trains a captured call in the user's own loop."""
         raise untrainable(call)
 
+    def begin_loop(self, context: Any, frame: FrameType | None) -> None:
+        """Take the snapshot of a loop of the user's own that begins; `frame` is the loop's."""
+
     def load(self, payload: Any, directory: Path, environment: TrialEnvironment) -> Any:
         """Return what a trial class or a captured call makes, with the weights of the checkpoint in `directory`."""
         raise untrainable(payload)

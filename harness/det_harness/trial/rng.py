@@ -97,9 +97,9 @@ def _apply_waiting(framework: str) -> None:
         harness_of(framework).streams.apply(state)
 
 
-def save(folder: Path) -> None:
-    """Write the state of the generators into a checkpoint's folder."""
-    state = capture()
+def save(folder: Path, state: dict[str, Any] | None = None) -> None:
+    """Write the state of the generators into a checkpoint's folder: the present one, or what `capture` returned."""
+    state = capture() if state is None else state
     arrays = {name: value for name, value in state.items() if isinstance(value, np.ndarray)}
     plain = {name: value for name, value in state.items() if not isinstance(value, np.ndarray)}
     np.savez(folder / _FILE, plain=np.frombuffer(json.dumps(plain).encode(), dtype=np.uint8), **arrays)

@@ -1,1 +1,1 @@
-"""Training of any framework by the Core API."""
+"""The Core API."""

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from det_harness.frameworks.base import FrameworkHarness, LoopController, controller_class_of, with_notes
@@ -77,15 +78,21 @@ class TorchHarness(FrameworkHarness):
 
     def loop(self, call: Any, services: Services) -> LoopController:
         """Return what trains in a loop over ``context.epochs()`` or ``context.train()``."""
-        from det_native.pytorch.epochs_call import EpochsCall
+        from det_native.pytorch.epochs_call import TorchEpochsCall
 
-        if isinstance(call, EpochsCall):
+        if isinstance(call, TorchEpochsCall):
             from det_harness.frameworks.torch.epochs.controller import EpochsController
 
             return EpochsController(call, services)
         from det_harness.frameworks.torch.loop import TorchLoopController
 
         return TorchLoopController(call, services)
+
+    def begin_loop(self, context: Any, frame: FrameType | None) -> None:
+        """Take the snapshot of a loop that begins."""
+        from det_harness.frameworks.torch.call_snapshot import begin_loop
+
+        begin_loop(context, frame)
 
     def load(self, payload: Any, directory: Path, environment: TrialEnvironment) -> Any:
         """Return an instance of a PyTorchTrial, or copies of the models of a captured call: one model, or a list."""
@@ -142,12 +149,11 @@ class TorchHarness(FrameworkHarness):
 
     def _bring_changes(self, call: Any, directory: Path) -> list[str]:
         """Put in place what a training has changed besides weights; return what stays as it was."""
-        from det_harness.frameworks.torch.call_snapshot import begin_loop
         from det_harness.trial import heap_file
 
         if call.context.role in ("worker", "load"):  # its program has run again; a loop has no batches there
             if call.kind == "train":
-                begin_loop(call.context, asking_frame())
+                self.begin_loop(call.context, asking_frame())
             else:
                 self.note_names(call)
         return heap_file.bring_home(directory, call.context.snapshot)

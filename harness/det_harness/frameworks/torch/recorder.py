@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from det_harness.loops.rows import REPORT_SECONDS
 from det_harness.trial import activity
 from det_harness.trial.averages import Columns, Rows
 from det_harness.trial.metrics import check_names, scalar
@@ -18,7 +19,6 @@ from det_native.errors import TrialDefinitionError
 
 logger = logging.getLogger("det_harness")
 
-REPORT_SECONDS = 0.1
 _MOST_BATCHES = 2_000
 
 

@@ -1,27 +1,24 @@
-"""The metrics that a loop over ``context.epochs()`` reports, as rows: kept as they are, converted many at once."""
+"""The metrics that a loop of the user's own reports, as rows: kept as they are, converted many at once."""
 
 from __future__ import annotations
 
 import logging
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from time import monotonic
 from typing import Any
 
-import torch
-
-from det_harness.frameworks.torch.recorder import REPORT_SECONDS
+from det_harness.loops.facts import LoopFacts
 from det_harness.trial import activity
-from det_harness.trial.averages import Columns, Rows
+from det_harness.trial.averages import Columns, averaged
 from det_harness.trial.metrics import check_names, is_best, scalar
-from det_harness.trial.services import Reporter
 from det_native.errors import TrialDefinitionError
-from det_native.pytorch.wrapped_loader import Loading
 
 logger = logging.getLogger("det_harness")
 
-_OWNER = "The loop over context.epochs()"
+REPORT_SECONDS = 0.1
 _NO_NUMBER = (
     "context.report({0}=...) takes one number, and was given {1}: give it a mean, context.report({0}={0}.mean()), or "
     "another number that says how good the epoch was."
@@ -32,32 +29,25 @@ class EpochRows:
     """Collects what is reported, and reports it about every `REPORT_SECONDS`.
 
     What is reported of an epoch is one row, at its last batch. A name that comes again in the same epoch begins a
-    further row: the one before stands at the batch to which wrapped loaders have come by then.
+    further row: the one before stands at the batch to which the loop has come by then.
 
     Parameters
     ----------
-    loading : Loading
-        Counts the batches that its loaders give.
-    metric : str, optional
-        By which trials are compared, where the configuration names it.
-    average : callable, optional
-        Takes batches and columns of numbers, and makes these the means over all ranks, which report together.
+    facts : LoopFacts
+    given : callable
+        Returns the batches that the loop was given since its beginning, where somebody counts them.
     """
 
-    def __init__(
-        self,
-        reporter: Reporter,
-        loading: Loading,
-        length: int,
-        metric: str | None = None,
-        average: Callable[[list[int], Columns], Rows] | None = None,
-    ) -> None:
-        self._reporter = reporter
-        self._loading = loading
-        self.epoch_length = length
+    def __init__(self, facts: LoopFacts, given: Callable[[], int] = lambda: 0) -> None:
+        services = facts.services
+        self._reporter, self._communicator = services.reporter, services.communicator
+        self._given, self._further = given, facts.further
+        self._owner = f"{facts.trainer[0].upper()}{facts.trainer[1:]}"
+        self.epoch_length = facts.batches
+        metric = services.environment.metric
         self._compared = {metric} if metric is not None else {"loss", "val_loss"}
         self._left_out: set[str] = set()
-        self._average = average
+        self._together = services.communicator.size > 1
         self._rows: list[tuple[int, dict[str, Any]]] = []
         self._row: dict[str, Any] = {}
         self._latest: dict[str, Any] = {}
@@ -66,7 +56,7 @@ class EpochRows:
         self._best: tuple[int, dict[str, Any], float] | None = None
         self._best_told = True
         self._done = self._last = self._taken = 0
-        self._begun = False
+        self._begun = self._noted = False
         self._reported = monotonic()
 
     @property
@@ -84,7 +74,7 @@ class EpochRows:
         self._done = self._last = done
         self._begun = True
         self._replaced = 0 if self._replaced < 2 else 3  # said once
-        self._taken = self._loading.taken
+        self._taken = self._given()
 
     def add(self, metrics: Mapping[str, Any]) -> None:
         """Keep metrics of the present epoch.
@@ -96,7 +86,7 @@ class EpochRows:
         """
         names = tuple(metrics)
         if names not in self._checked:
-            check_names(metrics, None, _OWNER, "report")
+            check_names(metrics, None, self._owner, "report")
             self._checked.add(names)
         row = self._row
         for name, value in metrics.items():
@@ -108,10 +98,15 @@ class EpochRows:
                     raise TrialDefinitionError(_NO_NUMBER.format(name, _described(value)))
                 self._leave_out(name, value)
                 continue
-            if isinstance(value, torch.Tensor):  # a parameter, too, which changes in place
+            if _is_tensor(value):  # a parameter, too, which changes in place
                 # Of a device that computes beside the process nothing is read yet: it would have to wait for it.
                 value = value.item() if value.is_cpu else value.detach().clone()
             row[name] = value
+
+    def note(self, metrics: Mapping[str, Any]) -> None:
+        """Note metrics of the present epoch that were reported past these rows."""
+        self._latest.update(metrics)
+        self._noted = True
 
     def _leave_out(self, name: str, value: Any) -> None:
         """Say once that a metric which is no number is left out."""
@@ -129,7 +124,7 @@ class EpochRows:
         """Batches that are done, with the one that the present epoch's body has come to; 0 before the first epoch."""
         if not self._begun:
             return 0
-        given = self._loading.taken - self._taken
+        given = self._given() - self._taken
         # An epoch that counts as one batch is that batch, whether it takes one from a loader or not.
         return self._done + min(max(given, int(self.epoch_length == 1)), self.epoch_length)
 
@@ -137,6 +132,9 @@ class EpochRows:
         """Note that the epoch has ended."""
         if self._row:
             self._keep(self._done + self.epoch_length)
+        elif self._noted:
+            self._last = self._done + self.epoch_length
+        self._noted = False
 
     def note_best(self, metric: str, *, smaller_is_better: bool) -> None:
         """Note the metrics of the epoch that has ended, if they are the best so far."""
@@ -157,7 +155,7 @@ class EpochRows:
     def _end_row(self) -> None:
         """Keep the row that was begun, at the batch that the loaders have come to."""
         end = self._done + self.epoch_length  # the place of the epoch's last row
-        given = self._loading.taken - self._taken
+        given = self._given() - self._taken
         place = max(self._last + 1, min(self._done + given - 1, end - 1))
         if place < end:
             self._keep(place)
@@ -165,8 +163,8 @@ class EpochRows:
         self._replaced += 1
         if self._replaced == 2:  # the last batch's own value makes room for that of the epoch
             text = (
-                f"{_OWNER} has reported {', '.join(self._row)} more often than there are batches in its epoch; the "
-                "last value of an epoch counts. With a loader that context.wrap() has wrapped, each batch can have one."
+                f"{self._owner} has reported {', '.join(self._row)} more often than there are batches in its "
+                f"epoch; the last value of an epoch counts. {self._further}"
             )
             logger.warning("%s", text)
             self._reporter.warning(text)
@@ -181,9 +179,9 @@ class EpochRows:
     def latest(self) -> dict[str, float]:
         """Return the last value of each metric that is a number; a collective call where there are several ranks."""
         numbers = _as_numbers(self._latest)
-        if self._average is None:
+        if not self._together:
             return numbers
-        _, columns = self._average([1], {name: [value] for name, value in numbers.items()})
+        _, columns = averaged([1], {name: [value] for name, value in numbers.items()}, self._communicator)
         return {name: column[0] for name, column in columns.items() if column[0] is not None}
 
     @property
@@ -193,7 +191,7 @@ class EpochRows:
 
     def report_alone(self) -> None:
         """Report what was kept since the last time, after an error: other ranks may be gone."""
-        self._average = None
+        self._together = False
         self.report()
 
     def report(self) -> None:
@@ -201,7 +199,7 @@ class EpochRows:
         activity.step()
         self._reported = monotonic()
         rows, self._rows = self._rows, []
-        if self._average is not None:  # all ranks send one part, whatever their loops have reported
+        if self._together:  # all ranks send one part, whatever their loops have reported
             names = tuple(dict.fromkeys(name for _, row in rows for name in row))
             self._send(names, rows)
             return
@@ -214,16 +212,18 @@ class EpochRows:
             values = [row.get(name) for _, row in rows]
             columns[name] = _numbers(values)
         batches = [batch for batch, _ in rows]
-        if self._average is not None:
-            batches, columns = self._average(batches, columns)
+        if self._together:
+            batches, columns = averaged(batches, columns, self._communicator)
         if columns:
             self._reporter.training(batches, columns)
 
 
 def _numbers(values: Sequence[Any]) -> list[float | None]:
     """Convert values; those of a device that computes beside the process together, since each waits for it."""
-    if all(isinstance(value, torch.Tensor) and value.numel() == 1 for value in values):
-        numbers: list[float | None] = torch.stack([value.reshape(()) for value in values]).double().tolist()
+    if all(_is_tensor(value) and value.numel() == 1 for value in values):
+        numbers: list[float | None] = (
+            sys.modules["torch"].stack([value.reshape(()) for value in values]).double().tolist()
+        )
         return numbers
     return [scalar(value) for value in values]
 
@@ -234,9 +234,14 @@ def _as_numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
 
 def _size(value: Any) -> int:
     """Return how many numbers a value has; 0 for what is no number, array or tensor."""
-    if isinstance(value, torch.Tensor):
-        return value.numel()
+    if _is_tensor(value):
+        return int(value.numel())
     return 1 if scalar(value) is not None else 0
+
+
+def _is_tensor(value: Any) -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
 
 
 def _described(value: Any) -> str:

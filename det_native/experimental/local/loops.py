@@ -1,4 +1,4 @@
-"""``det.experimental.pytorch`` in this process: a call of ``fit()``, or the batches of a loop over ``train()``."""
+"""Loops of the user's own in this process, and calls of ``fit()`` of PyTorch."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from det_native.schema.environment import Ranks
 if TYPE_CHECKING:
     from det_native.client.handles import Experiment
     from det_native.experimental.origin import Origin
+    from det_native.loops.call import TrainingCall
     from det_native.pytorch.native_call import TorchCall
-    from det_native.pytorch.training_call import TrainingCall
 
 
 class LoopError(Exception):

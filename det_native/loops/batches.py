@@ -40,6 +40,9 @@ class LoopWords:
 
 OVER_BATCHES = LoopWords("context.train", "batch", "batches")
 OVER_EPOCHS = LoopWords("context.epochs", "epoch", "epochs")
+OVER_OPERATIONS = LoopWords("context.searcher.operations", "op", "operations")
+#: By the name of the call.
+WORDS = {words.call: words for words in (OVER_BATCHES, OVER_EPOCHS, OVER_OPERATIONS)}
 
 
 class LoopBatches(Iterator[Any]):
@@ -49,21 +52,19 @@ class LoopBatches(Iterator[Any]):
 
     Parameters
     ----------
+    call : str
+        What the user has called: ``context.train``.
     begin : callable
         Begins the training, and returns its batches, or epochs.
     length : callable
         Returns how many the whole training has.
-    words : LoopWords
-        What they are.
     """
 
     #: It holds no weights; what looks at a model's content goes no further.
     _det_known_by_identity = True
 
-    def __init__(
-        self, begin: Callable[[], Iterator[Any]], length: Callable[[], int], words: LoopWords = OVER_BATCHES
-    ) -> None:
-        self._words = words
+    def __init__(self, call: str, begin: Callable[[], Iterator[Any]], length: Callable[[], int]) -> None:
+        self._words = WORDS[call]
         self._begin = begin
         self._length = length
         self._asked = False

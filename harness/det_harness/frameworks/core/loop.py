@@ -1,0 +1,53 @@
+"""Runs a trial of a loop of the Core API."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+from det_harness.frameworks.base import harness_of
+from det_harness.frameworks.core.training import CoreTraining
+from det_harness.loops.controller import PassesController
+from det_harness.trial.services import Services
+from det_native.core.loop_call import CoreLoopCall, OperationsCall
+from det_native.core.searcher import SearcherOperation
+
+
+class CoreLoopController(PassesController):
+    """See ``PassesController``; it gives operations, too."""
+
+    _training: CoreTraining
+
+    def __init__(self, call: CoreLoopCall, services: Services) -> None:
+        super().__init__(call, CoreTraining(call, services))
+        self._operations: Iterator[SearcherOperation] = iter(())
+        self._operation: SearcherOperation | None = None
+
+    def _begin(self, frame: FrameType | None) -> None:
+        if self._call.context.role == "worker":  # here nothing goes on from a checkpoint
+            harness_of("core").begin_loop(self._call.context, frame)
+
+    def _element(self) -> Any:
+        if not isinstance(self._call, OperationsCall):
+            return super()._element()
+        self._operations = self._training.core.searcher.operations()
+        self._operation = next(self._operations)
+        return self._operation
+
+    def _begin_pass(self) -> None:
+        self._training.begin_pass()
+
+    def _after_pass(self) -> None:
+        if not self._left:
+            next(self._operations, None)  # refuses an operation that was not reported as completed
+        super()._after_pass()
+
+    def _is_used(self) -> bool:
+        if self._operation is not None and self._training.run.acknowledged:
+            return self._operation.completed
+        return super()._is_used() or self._training.is_used
+
+    def _goes_on_later(self) -> bool:
+        completed = self._operation.completed if self._operation is not None else not self._left
+        return self._training.run.acknowledged and not completed
