@@ -142,10 +142,10 @@ def init_context(
         )
     if checkpoint_storage is not None:
         merged["checkpoint_storage"] = checkpoint_storage
-    if distributed is not None and distributed.rank:  # the first process reports
-        return init_of_trial(distributed=distributed, checkpoint_storage=merged.get("checkpoint_storage"), **modes)
-    from det_native.experimental.unmanaged import UnmanagedRun, begin, external_name
+    from det_native.experimental.unmanaged import UnmanagedRun, begin, begin_beside, external_name
 
+    if distributed is not None and distributed.rank:  # the first process reports
+        return begin_beside(distributed, **modes)
     external = external_name(merged.pop("external_experiment_id", None), merged.pop("external_trial_id", None))
     _run = UnmanagedRun(_loaded(merged), getattr(client, "master_url", None), external)
     return begin(_run, distributed=distributed, **modes)

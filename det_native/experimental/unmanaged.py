@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from det_native.core.cluster_info import ClusterInfo, TrialInfo, set_info
-from det_native.errors import MasterError
+from det_native.errors import ArgumentError, MasterError
 from det_native.experimental.arguments import Place
 from det_native.experimental.local.experiment import LocalExperiment
 from det_native.experimental.local.output import copied_output
@@ -21,6 +21,7 @@ from det_native.schema.kernel_runs import KernelRun
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.sampling import sample_hyperparameters, trial_seeds
 from det_native.schema.states import ExitReason
+from det_native.schema.storage_config import Address
 
 if TYPE_CHECKING:
     from det_harness.local.run import LocalTrial
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from det_native.client.session import Session
     from det_native.core.context import Context
+    from det_native.core.distributed import DistributedContext
     from det_native.experimental.local.progress import Observe
 
 _NO_PROGRAM = "the script runs by itself, and reports only"
@@ -85,6 +87,11 @@ class UnmanagedRun(LocalExperiment):
         return self._recording.session()
 
     @property
+    def place(self) -> Address:
+        """Where its checkpoints go."""
+        return self._place
+
+    @property
     def info(self) -> ClusterInfo:
         """What ``det.get_cluster_info()`` is."""
         recording, environment = self._recording, self._environment
@@ -138,11 +145,21 @@ class _Script(Origin):
 
 
 def external_name(experiment: str | None, trial: str | None) -> str:
-    """Return by what a training is known outside; empty where nobody has named it."""
-    return "" if experiment is None and trial is None else json.dumps([experiment, trial])
+    """Return by what a training is known outside; empty where nobody has named the trial.
+
+    Raises
+    ------
+    ArgumentError
+        If only the trial is named.
+    """
+    if trial is None:
+        return ""
+    if experiment is None:
+        raise ArgumentError(f"external_trial_id={trial!r} needs external_experiment_id=, the name that it belongs to.")
+    return json.dumps([str(experiment), str(trial)])
 
 
-def begin(run: UnmanagedRun, **arguments: Any) -> Context:
+def begin(run: UnmanagedRun, distributed: DistributedContext | None = None, **modes: Any) -> Context:
     """Return the context of a run that begins; it ends when the context is closed."""
     from det_harness.core.context import core_context
 
@@ -150,8 +167,9 @@ def begin(run: UnmanagedRun, **arguments: Any) -> Context:
         run.record()
     stack = ExitStack()
     local = stack.enter_context(run.running())
-    before = set_info(lambda: run.info)
-    stack.callback(set_info, before)
+    if distributed is not None:
+        distributed.broadcast((run.info, run.place))
+    _known(stack, run.info)
 
     def close(error: BaseException | None) -> None:
         local.outcome = context.run.outcome()
@@ -161,5 +179,22 @@ def begin(run: UnmanagedRun, **arguments: Any) -> Context:
             if raised is not error:  # that one is on its way to the user already
                 raise
 
-    context = core_context(local.services, run.info, on_close=close, **arguments)
+    context = core_context(local.services, run.info, distributed=distributed, on_close=close, **modes)
     return context
+
+
+def begin_beside(distributed: DistributedContext, **modes: Any) -> Context:
+    """Return the context of another process than the first one, which reports for all."""
+    from det_harness.core.context import core_context
+    from det_harness.core.local import local_services
+
+    info, place = distributed.broadcast(None)
+    stack = ExitStack()
+    _known(stack, info)
+    services = local_services(*place, ranks=distributed.ranks)
+    return core_context(services, info, distributed=distributed, on_close=lambda error: stack.close(), **modes)
+
+
+def _known(stack: ExitStack, info: ClusterInfo) -> None:
+    """Have ``det.get_cluster_info()`` give this until the end of a stack."""
+    stack.callback(set_info, set_info(lambda: info))

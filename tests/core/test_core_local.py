@@ -93,6 +93,7 @@ WRONG: list[tuple[Callable[[Context], Any], str]] = [
     (lambda c: core_v2.train, r"after core_v2\.init"),
     (lambda c: core_v2.DefaultConfig(title="x"), "it takes name"),
     (lambda c: core_v2.init(defaults={"name": "x"}), "DefaultConfig"),
+    (lambda c: core_v2.init(defaults=core_v2.DefaultConfig(external_trial_id="1")), "external_experiment_id="),
     (lambda c: core_v2.init(defaults=core_v2.DefaultConfig(searcher={"name": "random"})), "is one trial"),
 ]
 

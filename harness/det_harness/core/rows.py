@@ -136,7 +136,7 @@ class CoreRows:
         self._run.text(f"{group}/{name}", text)
         self._tell(
             f"text {name}",
-            f"The metric '{name}' of {call} is no number: it is kept among the texts that the trial has logged.",
+            f"The metric '{name}' of {call} is not a number: it is logged as a text, as by det.log_text().",
         )
 
     def _tell(self, key: str, text: str) -> None:
