@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from det_native.core.cluster_info import get_cluster_info
 from det_native.core.modes import Unit
+from det_native.core.searcher import SearcherOperation
 from det_native.errors import ArgumentError
 
 if TYPE_CHECKING:
     from det_native.core import Context
-    from det_native.core.searcher import SearcherOperation
 
 
 class TrainerReports:
@@ -27,7 +27,7 @@ class TrainerReports:
     """
 
     def __init__(self, context: Context, owner: str) -> None:
-        if not all(hasattr(context, part) for part in ("train", "checkpoint", "preempt", "searcher", "distributed")):
+        if not all(hasattr(context, part) for part in ("train", "checkpoint", "preempt", "run", "distributed")):
             raise ArgumentError(
                 f"{owner}({type(context).__name__}): give the context of `with det.core.init() as context:` or of "
                 "det.experimental.core.init()."
@@ -35,8 +35,8 @@ class TrainerReports:
         self.context = context
         self.first = context.distributed.rank == 0
         self._reported: dict[tuple[str, str], int] = {}
-        self._operations: Iterator[SearcherOperation] | None = None
-        self._operation: SearcherOperation | None = None
+        # Not the next one of `searcher.operations()`: in a notebook that is the training, which goes on already.
+        self._operation = SearcherOperation(context.run, context.run.length)
         self._saved = -1
 
     @property
@@ -53,10 +53,10 @@ class TrainerReports:
 
     def is_reached(self, *, steps: int, epochs: float) -> bool:
         """Whether so much is all that the search asks for now: the whole training, or a stage of it."""
-        unit = self.context.searcher.get_configured_units()
+        unit = self.context.run.unit
         if unit is None:
             return False
-        return {Unit.BATCHES: steps, Unit.EPOCHS: epochs}.get(unit, 0) >= self._present().length
+        return {Unit.BATCHES: steps, Unit.EPOCHS: epochs}.get(unit, 0) >= self._operation.length
 
     def report(self, group: str, step: int, metrics: Mapping[str, Any]) -> None:
         """Report what of `metrics` is a number, each name once for a step: trainers say the last ones twice."""
@@ -77,7 +77,7 @@ class TrainerReports:
 
     def complete(self, metrics: Mapping[str, Any]) -> None:
         """Report the end of the searcher's operation with its metric, if `metrics` have that."""
-        operation, value = self._present(), metrics.get(self.metric or "")
+        operation, value = self._operation, metrics.get(self.metric or "")
         if self.first and value is not None and not operation.completed:
             operation.report_completed(value)
 
@@ -105,12 +105,6 @@ class TrainerReports:
     def _config(self) -> Mapping[str, Any]:
         info = get_cluster_info()
         return {} if info is None or info.trial_info is None else info.trial_info.config
-
-    def _present(self) -> SearcherOperation:
-        if self._operation is None:
-            self._operations = iter(self.context.searcher.operations())
-            self._operation = next(self._operations)
-        return self._operation
 
 
 def _number(value: Any) -> float | None:
