@@ -17,6 +17,8 @@ from det_native.schema.signatures import checked_wait, names_checked
 from det_native.trial import Role
 
 if TYPE_CHECKING:
+    from det_harness.core.run import CoreRun
+
     from det_native.core.checkpoints import CheckpointContext
     from det_native.core.context import Context
     from det_native.core.modes import Unit
@@ -145,6 +147,11 @@ class CoreNativeContext(LoopContext):
         """Have the parts of the Core API refuse to be used."""
         super().end_loop()
         self._joined = None
+
+    @property
+    def run(self) -> CoreRun:
+        """What the loop has reported so far (for callbacks of trainers)."""
+        return self._in_loop("run").run
 
     def _in_loop(self, part: str) -> Context:
         if self._joined is None:

@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from det_native.keras.base_context import TFKerasContext
     from det_native.keras.callbacks import TFKerasTensorBoard
     from det_native.keras.context import TFKerasNativeContext
+    from det_native.keras.determined_callback import DeterminedCallback, TensorBoard
     from det_native.keras.experimental_context import TFKerasExperimentalContext
     from det_native.keras.native import FitCall
     from det_native.keras.trial import InputData, TFKerasTrial
     from det_native.keras.trial_context import TFKerasTrialContext
 
 __all__ = [
+    "DeterminedCallback",
     "FitCall",
     "InputData",
     "SequenceAdapter",
@@ -29,6 +31,7 @@ __all__ = [
     "TFKerasTensorBoard",
     "TFKerasTrial",
     "TFKerasTrialContext",
+    "TensorBoard",
     "callbacks",
 ]
 
@@ -36,6 +39,7 @@ if find_spec("tensorflow") is None:
     raise missing(get_framework("keras"), __name__)
 
 _HOMES = {
+    "DeterminedCallback": "det_native.keras.determined_callback",
     "FitCall": "det_native.keras.native",
     "InputData": "det_native.keras.trial",
     "SequenceAdapter": "det_native.keras.adapter",
@@ -45,6 +49,7 @@ _HOMES = {
     "TFKerasTensorBoard": "det_native.keras.callbacks",
     "TFKerasTrial": "det_native.keras.trial",
     "TFKerasTrialContext": "det_native.keras.trial_context",
+    "TensorBoard": "det_native.keras.determined_callback",
 }
 
 

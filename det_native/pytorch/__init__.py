@@ -1,8 +1,6 @@
 """Training with PyTorch: ``PyTorchTrial`` and what goes with it."""
 
-from typing import Never
-
-from det_native.public_names import listed, without_init
+from det_native.public_names import listed
 from det_native.pytorch.callback import ClipGradsL2Norm, ClipGradsL2Value, PyTorchCallback
 from det_native.pytorch.context import PyTorchTrialContext
 from det_native.pytorch.data import DataLoader
@@ -17,15 +15,18 @@ from det_native.pytorch.samplers import (
     SkipBatchSampler,
     adapt_batch_sampler,
 )
+from det_native.pytorch.trainer import Batch, Epoch, Trainer, TrainUnit, init, load_trial_from_checkpoint_path
 from det_native.pytorch.trial import PyTorchTrial
 from det_native.trial import DistributedContext
 
 __all__ = [
+    "Batch",
     "ClipGradsL2Norm",
     "ClipGradsL2Value",
     "DataLoader",
     "DistributedBatchSampler",
     "DistributedContext",
+    "Epoch",
     "LRScheduler",
     "MetricReducer",
     "PyTorchCallback",
@@ -36,16 +37,14 @@ __all__ = [
     "RepeatBatchSampler",
     "SkipBatchSampler",
     "TorchData",
+    "TrainUnit",
+    "Trainer",
     "adapt_batch_sampler",
     "data_length",
+    "init",
+    "load_trial_from_checkpoint_path",
     "to_device",
 ]
-
-
-def __getattr__(name: str) -> Never:
-    if name == "init":
-        raise without_init("pytorch")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 __dir__ = listed(__all__)

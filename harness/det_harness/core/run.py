@@ -110,6 +110,12 @@ class CoreRun(CoreState):
             )
         self._completed = True
 
+    def trained(self, outcome: Outcome) -> None:
+        """Note what a controller has trained on the same services."""
+        self._begun = True
+        self.steps = outcome.batches
+        self.acknowledged, self._completed = outcome.stopped, not outcome.stopped
+
     def ends_early(self, *, invalid: bool) -> None:
         """Note that the training ends before its length."""
         self.invalid = invalid

@@ -170,7 +170,7 @@ def batches_of_an_epoch(name: str, loader: DataLoader, context: PyTorchTrialCont
             f"{name}.build_training_data_loader() returned a loader without batches: its dataset has fewer records "
             "than one batch, or none."
         )
-    if environment.ranks.rank == 0:
+    if environment.ranks.rank == 0 and context.env.batch_size is not None:
         _tell_of_other_batch_size(name, loader, context)
     return batches
 

@@ -14,14 +14,22 @@ from det_native.schema.environment import TrialEnvironment
 from det_native.tensorboard.place import writing_to
 
 
-def load_trial(trial_class: type[PyTorchTrial], directory: Path, environment: TrialEnvironment) -> PyTorchTrial:
-    """Return a new instance of a trial class, with the weights of a checkpoint in its models."""
+def load_trial(
+    trial_class: type[PyTorchTrial], directory: Path, environment: TrialEnvironment, **arguments: Any
+) -> PyTorchTrial:
+    """Return a new instance of a trial class, with the weights of a checkpoint in its models.
+
+    Parameters
+    ----------
+    arguments
+        Further ones of the class.
+    """
     check_trial_class(trial_class)
     # What the trial opens for event files belongs to no run: it is closed and thrown away.
     with rng.preserved(), tempfile.TemporaryDirectory(prefix="det-events-") as events, writing_to(Path(events)):
         rng.seed_all(environment.trial_seed)
         context = PyTorchTrialContext(environment, owner=trial_class.__name__)
-        trial = trial_class(context)
+        trial = trial_class(context, **arguments)
     check_wrapped(trial_class.__name__, context)
     trial_state.load_models(directory, context)
     for model in context.models:
