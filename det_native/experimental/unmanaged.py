@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from det_native.core.cluster_info import ClusterInfo, TrialInfo, set_info
@@ -77,8 +77,7 @@ class UnmanagedRun(LocalExperiment):
         try:
             self._resume = self._recording.wait().resume
         except MasterError:
-            with suppress(OSError):
-                self._folder.remove()
+            self._folder.discard()
             raise
 
     def session(self) -> Session:

@@ -15,7 +15,6 @@ DESCRIPTION = Description(
     harness="det_harness.frameworks.core.harness:CoreHarness",
     calls=("det_native.core.loop_call:CoreLoopCall", "det_native.core.command:CommandCall"),
     init="det_native.experimental.core",
-    context_calls=frozenset({"epochs", "operations"}),
     without_effect={
         "optimizations.aggregation_frequency": _GRADIENTS,
         "optimizations.average_aggregated_gradients": _GRADIENTS,

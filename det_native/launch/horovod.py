@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from det_native.frameworks.horovod import has_horovod, missing_horovod
+from det_native.frameworks import has_horovod, missing_horovod
 from det_native.launch.layer import arguments_of, become, job, with_rank
 
 

@@ -11,6 +11,7 @@ from typing import Any, cast
 from det_harness.frameworks.torch.checks import check_wrapped
 from det_harness.frameworks.torch.controller import PyTorchTrialController
 from det_harness.frameworks.torch.definition import TrialClass
+from det_harness.frameworks.torch.training import TorchTraining
 from det_harness.ranks.gang import SilentReporter
 from det_harness.trial.lengths import one_of_each
 from det_harness.trial.schedule import Periods
