@@ -114,7 +114,8 @@ class UnmanagedRun(LocalExperiment):
         )
 
     def _request(self, why_no_program: str) -> KernelRun:
-        return super()._request(why_no_program).model_copy(update={"external": self._external})
+        named = {"external": self._external} if self._external else {}
+        return super()._request(why_no_program).model_copy(update=named)
 
     def _trial(self, reporter: SpoolReporter, observe: Observe | None) -> LocalTrial:
         trial = super()._trial(reporter, observe)
