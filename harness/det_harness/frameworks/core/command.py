@@ -51,11 +51,10 @@ class CommandController:
         ):
             job = self._write_job(server, Path(folder))
             code = self._execute(variables_of(job, Path(folder), self._machines))
-        if not server.used:
-            services.checkpoints.begin(0)
         if code or isinstance(server.failure, InvalidHP):
             raise server.failure or self._failure(code)
         if not server.used:
+            services.checkpoints.begin(0)
             print(self._nothing_reported(), flush=True)
         return self._outcome(server)
 
