@@ -34,6 +34,9 @@ PACKAGES = (
     "det_native.pytorch",
     "det_native.estimator",
     "det_native.tensorboard",
+    "det_native.core",
+    "det_native.experimental.core_v2",
+    "det_native.util",
     "det_native.errors",
 )
 #: What init() gives; no annotation leads there from the names of the packages.

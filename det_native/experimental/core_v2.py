@@ -12,8 +12,7 @@ from det_native.core import DistributedContext, PreemptMode, TensorboardMode
 from det_native.core.cluster_info import get_cluster_info
 from det_native.core.entry import close_at_exit
 from det_native.core.entry import init as init_of_trial
-from det_native.errors import ArgumentError, UnsupportedFeatureError
-from det_native.public_names import listed
+from det_native.errors import ArgumentError, UnsupportedFeatureError, shown_shortly
 
 if TYPE_CHECKING:
     from det_native.core.context import Context
@@ -239,9 +238,10 @@ def _loaded(said: dict[str, Any]) -> Any:
 def __getattr__(name: str) -> Any:
     if name in _OF_CONTEXT:
         if _context is None:
-            raise ArgumentError(f"core_v2.{name} is there after core_v2.init(defaults=...).")
+            raise shown_shortly(AttributeError(f"core_v2.{name} is there after core_v2.init(defaults=...)."))
         return getattr(_context, name)
     raise AttributeError(f"module 'det_native.experimental.core_v2' has no attribute {name!r}")
 
 
-__dir__ = listed([*__all__, *_OF_CONTEXT])
+def __dir__() -> list[str]:
+    return sorted([*__all__, *(() if _context is None else _OF_CONTEXT)])
