@@ -58,7 +58,7 @@ def create(
     changes: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Train what the configuration file CONFIG names as ``entrypoint`` (model_def:MyTrial) in DIRECTORY.
+    """Train what the configuration file CONFIG names as ``entrypoint`` in DIRECTORY: model_def:MyTrial, or a command.
 
     All of the directory is sent, but for what ``.detignore`` names. Code that imports ``determined`` runs as it is.
     """

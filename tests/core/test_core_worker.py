@@ -182,6 +182,7 @@ def test_what_the_process_knows_of_its_trial() -> None:
         hparams={"lr": 0.1},
         trial_seed=7,
         gang=gang,
+        slots=[1, 1],
         devices=["GPU-1"],
     )
     info = info_of(job)

@@ -74,7 +74,8 @@ def test_every_process_has_its_place_once(given_machines: list[list[Place]]) -> 
         assert (one.devices, one.threads) == (place.devices, place.threads)
         assert one.directory == str(rank_folder(Path(job().directory), gang.rank))
         assert gang.rendezvous == f"{job().directory}/rendezvous"
-    same_but = {"gang", "devices", "threads", "directory"}
+        assert (one.slots, one.slots_here) == ([len(machine) for machine in given_machines], len(own))
+    same_but = {"gang", "devices", "threads", "directory", "slots"}
     assert {one.model_dump_json(exclude=same_but) for one in jobs} == {job().model_dump_json(exclude=same_but)}
 
 

@@ -43,6 +43,7 @@ class ReporterServer:
         self.key = secrets.token_bytes(32)
         self.used = self.stopped = False
         self.failure: BaseException | None = None
+        self._refused: DetError | None = None
         self._services = services
         self._lock = threading.Lock()
 
@@ -81,17 +82,23 @@ class ReporterServer:
             self.stopped = True
             return None
         if name == "failed":
-            self.failure = self.failure or arguments[0]
+            self._note_failure(arguments[0])
             return None
         if name not in REPORTS:
             raise ValueError(f"{name} is not a report.")
         try:
             return getattr(self._services.reporter, name)(*arguments, **named)
         except DetError as error:
-            self.failure = error
+            self._refused = error
             raise
         finally:
             self._count(name, arguments)
+
+    def _note_failure(self, failure: BaseException) -> None:
+        """Note the first; of what was raised here, that itself."""
+        own = self._refused
+        is_own = own is not None and getattr(failure, "kind", "") == type(own).__name__
+        self.failure = self.failure or (own if is_own else failure)
 
     def _count(self, name: str, arguments: tuple[Any, ...]) -> None:
         """Note how many batches are done by a report."""

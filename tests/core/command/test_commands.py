@@ -51,6 +51,30 @@ def test_a_command_reports_and_goes_on_after_a_kill_with_the_same_numbers(
         last.load()
 
 
+def test_an_attempt_that_fails_before_it_trains_leaves_the_rows_of_the_one_before(submit: Submit, gate: Gate) -> None:
+    source = LOOP.replace("with det.core", "if latest: sys.exit('gone')\nwith det.core")
+    config = {"searcher": SEARCHER, "max_restarts": 1}
+    experiment = submit(f"python3 train.py 6 {gate.port} 12", {"train.py": source}, **config)
+    visitor = gate.next()
+    checkpoint_at(experiment, 4)
+    visitor.die(signal.SIGKILL)
+    ended(experiment, ExperimentState.ERROR)
+    assert [row["loss"] for row in experiment.trials[0].metrics("training")] == values(4)  # up to its checkpoint
+
+
+def test_a_loss_that_is_not_finite_ends_a_trial_of_a_search(submit: Submit) -> None:
+    source = """
+import determined as det
+with det.core.init() as context:
+    context.train.report_training_metrics(3, {"loss": float("nan")})
+"""
+    config = {"searcher": {"name": "single", "metric": "val_loss"}, "nan": "stop"}
+    experiment = submit("python3 train.py", {"train.py": source}, **config)
+    trial = ended(experiment, ExperimentState.ERROR)
+    assert trial.error is not None
+    assert (trial.error.type, trial.error.batch, trial.restarts) == ("DivergedError", 3, 0)
+
+
 def test_a_paused_command_saves_its_state_and_goes_on(submit: Submit, gate: Gate) -> None:
     source = LOOP.replace("gate(port)", "gate(port); [None for _ in iter(context.preempt.should_preempt, True)]")
     experiment = submit(f"python3 train.py 6 {gate.port} 12", {"train.py": source}, searcher=SEARCHER)
@@ -169,6 +193,15 @@ def test_a_text_for_a_shell_is_given_to_one(submit: Submit) -> None:
     log = str(experiment.logs())
     assert "from the-script " in log
     assert "second" in log
+
+
+def test_a_command_is_run_by_the_master_of_this_machine_for_local(cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text("echo from here\n")
+    (tmp_path / "const.yaml").write_text("entrypoint: sh run.sh\n")
+    printed = cluster.det("experiment", "create", str(tmp_path / "const.yaml"), str(tmp_path), "--local", "--test")
+    assert "The command sh run.sh: local=True trains this in processes of its own" in printed
+    assert "from here" in printed
+    assert "is Completed." in printed
 
 
 def refused(cluster: Cluster, folder: Path, entrypoint: str, **files: str) -> str:

@@ -91,7 +91,9 @@ time.sleep(600)
     assert "[rank=1] no more data" in str(experiment.logs())
 
 
-def test_one_process_has_all_slots_of_its_machine(submit: Submit) -> None:
-    experiment = submit("python3 train.py", {"train.py": "print('alone')"}, resources=SLOTS)
+@pytest.mark.parametrize("layer", ["", "-m determined.launch.tensorflow "])
+def test_one_process_has_all_slots_of_its_machine(submit: Submit, layer: str) -> None:
+    source = "import determined as det; print('alone with', det.get_cluster_info().slot_ids)"
+    experiment = submit(f"python3 {layer}train.py", {"train.py": source}, resources=SLOTS)
     ended(experiment, ExperimentState.COMPLETED)
-    assert str(experiment.logs()).count("alone") == 1
+    assert str(experiment.logs()).count("alone with [0, 1]") == 1

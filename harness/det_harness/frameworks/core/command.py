@@ -17,6 +17,7 @@ from det_harness.trial.services import Outcome, Services
 from det_native.core.command import CommandCall, script_of
 from det_native.errors import CommandFailedError, InvalidHP
 from det_native.schema.job import AttachedProcess, TrialJob
+from det_native.schema.memory_kills import MemoryKills
 
 _LINES = 20
 _TAIL_BYTES = 1 << 14
@@ -50,11 +51,10 @@ class CommandController:
         ):
             job = self._write_job(server, Path(folder))
             code = self._execute(variables_of(job, Path(folder), self._machines))
-        if not server.used:
-            services.checkpoints.begin(0)
         if code or isinstance(server.failure, InvalidHP):
             raise server.failure or self._failure(code)
         if not server.used:
+            services.checkpoints.begin(0)
             print(self._nothing_reported(), flush=True)
         return self._outcome(server)
 
@@ -82,6 +82,7 @@ class CommandController:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         self._begin = self._output.stat().st_size if self._output.exists() else 0
+        self._memory_kills = MemoryKills(os.getpid())
         try:
             with subprocess.Popen(self._call.words, env=environment, stdin=subprocess.DEVNULL) as process:
                 return process.wait()
@@ -94,6 +95,7 @@ class CommandController:
     def _failure(self, code: int) -> CommandFailedError:
         """Return the error of a command that has failed by itself."""
         how = f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        how += "; the system has killed processes, since memory ran out" if self._memory_kills.any() else ""
         lines = self._last_lines()
         said = f" Its last lines:\n{lines}" if lines else ""
         return CommandFailedError(f"The command {self._call.title} {how}.{said}")
