@@ -74,11 +74,17 @@ def test_a_stopped_trial_goes_on_to_the_same_bits(tmp_path: Path) -> None:
 def test_what_is_too_large_to_come_home_by_itself_is_there_when_a_trial_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("det_native.heap.call.LIMIT", 100)
-    first = CoreRunOfTest(tmp_path, asks_from=2).run(program)
+    def growing(context: Any) -> None:
+        total, training = np.zeros(200_000), Training()
+        for _ in context.epochs(4):
+            total += training.train()
+            context.report(loss=total[0])
+
+    monkeypatch.setattr("det_native.heap.call.LIMIT", 1_000_000)
+    first = CoreRunOfTest(tmp_path, asks_from=2).run(growing)
     assert (Path(first.reporter.checkpoints[-1][0]) / "heap_large.bin").exists()
-    CoreRunOfTest(tmp_path, resume=first.last).run(program)
-    assert kept[-1][1] == plainly(4)
+    second = CoreRunOfTest(tmp_path, resume=first.last).run(growing)
+    assert second.training("loss") == list(enumerate(np.cumsum(plainly(4)).tolist(), 1))[2:]
 
 
 def test_an_epoch_counts_as_the_steps_that_its_body_reports(tmp_path: Path) -> None:
