@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from det_native import core, errors, estimator, experimental, keras, pytorch, tensorboard
+    from det_native import core, errors, estimator, experimental, keras, pytorch, tensorboard, util
     from det_native._env_context import EnvContext
     from det_native._version import PROTOCOL, __version__
     from det_native.client.handles import Experiment
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from det_native.schema.helpers import Categorical, Constant, Double, Integer, Log
     from det_native.trial import DistributedContext, Trial, TrialContext
 
-_PACKAGES = ("core", "errors", "estimator", "experimental", "keras", "pytorch", "tensorboard")
+_PACKAGES = ("core", "errors", "estimator", "experimental", "keras", "pytorch", "tensorboard", "util")
 
 _NAMES = {
     "ClusterInfo": "det_native.core.cluster_info",
@@ -87,6 +87,7 @@ __all__ = [  # noqa: RUF022 (packages first, then names)
     "keras",
     "pytorch",
     "tensorboard",
+    "util",
     "CLUSTER",
     "Categorical",
     "ClusterInfo",

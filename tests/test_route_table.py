@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 SOURCES = ("det_native", "harness", "jupyter_ext/det_jupyter")
 TABLE = {"det_native/schema/routes.py", "det_native/schema/bodies.py"}
 # Addresses of views of the page, which stand behind a # and are called as the REST interface calls what they show.
-VIEWS = {"det_native/client/open_command.py"}
+VIEWS = {"det_native/client/open_command.py", "det_native/client/page_link.py"}
 # The first parts of addresses, of which a string is one with a slash before it.
 _FIRST = sorted({route.path.removeprefix(API).split("/")[1] for route in ROUTES.values()})
 _ADDRESS = re.compile(rf"{API}\b.*|/({'|'.join(_FIRST)})([/?].*)?", re.DOTALL)

@@ -10,7 +10,7 @@ import click
 
 from det_native.client.catalog import source_of
 from det_native.client.connect import connect
-from det_native.client.page_link import page_link, private_file
+from det_native.client.page_link import page_of, private_file
 from det_native.client.run_names import EXPERIMENT
 from det_native.errors import NoMasterError
 from det_native.schema.home import Home
@@ -51,8 +51,7 @@ def _open_at_master(context: click.Context, experiment_id: int | None, *, page: 
         )
         context.exit(1)
 
-    address = "/experiments" if experiment_id is None else f"/experiments/{experiment_id}"
-    link = page_link(session, address)
+    link = page_of(session, experiment_id)
     # Everybody on this machine can see the arguments of a browser's process, and this link signs in.
     _open(link, link if only_print else private_file(Home.default(), link).as_uri(), only_print=only_print)
 

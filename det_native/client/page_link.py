@@ -29,6 +29,11 @@ _REDIRECT = """<!doctype html>
 """
 
 
+def page_of(session: Session, experiment_id: int | None) -> str:
+    """Return a link to the page of an experiment, or to that of all; see :func:`page_link`."""
+    return page_link(session, "/experiments" if experiment_id is None else f"/experiments/{experiment_id}")
+
+
 def page_link(session: Session, address: str) -> str:
     """Return a link that signs in once and leads to an address of the workspace.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -12,7 +13,7 @@ from det_native.core.modes import PreemptMode, TensorboardMode
 from det_native.core.preempt import PreemptContext
 from det_native.core.profiler import ProfilerContext
 from det_native.core.searcher import SearcherContext
-from det_native.core.train import TrainContext
+from det_native.core.train import TrainContext, invalid_hp
 from det_native.errors import ArgumentError
 from det_native.logged.context import LoggingContext
 
@@ -72,6 +73,7 @@ class Context(LoggingContext):
         self._run = run
         self._on_close = on_close
         self._closed = False
+        self._process = os.getpid()
         self.info: ClusterInfo | None = run.info
         self.distributed: DistributedContext = run.distributed
         self.train = TrainContext(run, tensorboard_mode)
@@ -106,11 +108,15 @@ class Context(LoggingContext):
 
     def close(self, error: BaseException | None = None) -> None:
         """End the training: what was reported is sent, and checkpoints are complete. Further calls do nothing."""
-        if self._closed:
+        if self._closed or os.getpid() != self._process:
             return
         self._closed = True
+        if isinstance(error, SystemExit) and error.code in (None, 0):
+            error = None
         try:
-            self._run.close()
+            self._run.close(complete=error is None)
+            if error is None and self._run.invalid:
+                error = invalid_hp()
         except BaseException as found:
             if error is None:
                 error = found

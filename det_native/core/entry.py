@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -59,9 +60,6 @@ def init(
         )
     modes: dict[str, Any] = {"preempt_mode": preempt_mode, "tensorboard_mode": tensorboard_mode}
     host = active_host()
-    services = getattr(host, "core_services", lambda: None)()
-    if services is not None:
-        return core_context(services, get_cluster_info(), distributed=distributed, **modes)
     if host is None and os.environ.get(JOB_VARIABLE):
         from det_harness.core.attached import attached
 
@@ -72,13 +70,31 @@ def init(
             stack.__exit__(type(error) if error is not None else None, error, getattr(error, "__traceback__", None))
 
         context = core_context(services, get_cluster_info(), distributed=distributed, on_close=close, **modes)
-        atexit.register(context.close)
+        close_at_exit(context)
         return context
+    if host is not None and host.role == "worker" and host.takes_any_call:
+        raise ArgumentError(
+            "det.core.init() was called in a script whose entrypoint is the script alone, which is for "
+            "tf.estimator.train_and_evaluate(): write `entrypoint: python3` before its path."
+        )
     from det_harness.core.local import local_services
 
     place = _place(checkpoint_storage)
     ranks = None if distributed is None else distributed.ranks
-    return core_context(local_services(place.url, place.options, ranks=ranks), None, distributed=distributed, **modes)
+    services = local_services(place.url, place.options, ranks=ranks)
+    context = core_context(services, None, distributed=distributed, **modes)
+    close_at_exit(context)
+    return context
+
+
+def close_at_exit(context: Context) -> None:
+    """Close a context with its process, where nobody has: by the exception that ends a script, if one does."""
+
+    def close() -> None:
+        of_script = "IPython" not in sys.modules and not hasattr(sys, "ps1")
+        context.close(getattr(sys, "last_value", None) if of_script else None)
+
+    atexit.register(close)
 
 
 def _place(given: str | Mapping[str, Any] | None) -> Address:

@@ -45,7 +45,9 @@ class PreemptContext(PublicNames):
             :meth:`acknowledge_preemption_signal` says so.
         """
         run = self._run
-        if self._mode is PreemptMode.WorkersAskChief:
+        if run.distributed.size == 1:
+            answer = run.stop_requested()
+        elif self._mode is PreemptMode.WorkersAskChief:
             asked = run.distributed.rank == 0 and run.stop_requested()
             answer = bool(run.distributed.broadcast(asked))
         else:

@@ -40,6 +40,7 @@ class TrainContext(PublicNames):
         self._run = run
         self._mode = tensorboard_mode
         self._metadata: dict[str, Any] | None = None
+        self._takes = None if run.distributed.rank else run.rows.takes
 
     def report_training_metrics(
         self,
@@ -54,10 +55,13 @@ class TrainContext(PublicNames):
         batch_metrics : list of dict, optional
             Metrics of each of the last batches, up to `steps_completed`.
         """
-        first = steps_completed - len(batch_metrics or ())
-        for place, each in enumerate(batch_metrics or (), 1):
-            if first + place > 0:
-                self._report("training", first + place, each, "report_training_metrics")
+        if self._takes is not None and not batch_metrics and self._takes(steps_completed, metrics):
+            return
+        if batch_metrics:
+            first = int(steps_completed) - len(batch_metrics)
+            for place, row in enumerate(batch_metrics, 1):
+                if first + place > 0:
+                    self._report("training", first + place, row, "report_training_metrics")
         self._report("training", steps_completed, metrics, "report_training_metrics")
 
     def report_validation_metrics(self, steps_completed: int, metrics: Mapping[str, Any]) -> None:

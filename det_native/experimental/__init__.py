@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from det_native.client.handles import Experiment as ExperimentReference
     from det_native.client.handles import Trial as TrialReference
     from det_native.client.models import Model, ModelVersion
-    from det_native.experimental import core, estimator, keras, pytorch
+    from det_native.experimental import core, core_v2, estimator, keras, pytorch
     from det_native.experimental.creation import create, create_trial_instance
     from det_native.experimental.existing import Determined, attach, experiment, experiments
     from det_native.experimental.one_batch import test_one_batch
@@ -82,6 +82,7 @@ __all__ = [
     "TrialReference",
     "attach",
     "core",
+    "core_v2",
     "create",
     "create_trial_instance",
     "estimator",
@@ -103,6 +104,8 @@ def __getattr__(name: str) -> Any:
         return value
     if name == "init":
         raise without_init("")
+    if name == "core_v2":
+        return load("det_native.experimental.core_v2")
     framework = framework_with_init(name)
     return load(framework.init) if framework is not None else _unsupported(name)
 

@@ -23,4 +23,5 @@ DESCRIPTION = Description(
     },
     not_in_one_process="a command has all slots of its machine",
     own_length=True,
+    own_steps=True,
 )

@@ -76,6 +76,8 @@ class Description:
         Whether it trains a script that knows nothing of det_native: the call that trains is its own.
     own_length : bool
         Whether that call says how long to train, and what a batch is, so that no configuration has to.
+    own_steps : bool
+        Whether its code counts steps of its own: a length in epochs or records is in the code's unit, too.
     gpu_package : str
         What ``pip install`` takes, without a version, to bring the framework with what it needs on GPUs of NVIDIA.
     gpu_index : str
@@ -110,6 +112,7 @@ class Description:
     roles: bool = False
     scripts: bool = False
     own_length: bool = False
+    own_steps: bool = False
     gpu_package: str = ""
     gpu_index: str = ""
     gpu_remedy: str = ""

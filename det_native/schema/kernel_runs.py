@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from det_native.schema.bodies import Answer, Sent
-from det_native.schema.manifests import BundleManifest, Framework, Sha256
+from det_native.schema.manifests import BundleManifest, CheckpointManifest, Framework, Sha256
 from det_native.schema.rest import CaptureRow
 
 #: In the folder of a run: the KernelRun, for the next master where none was there to take it in.
@@ -64,6 +64,8 @@ class KernelRun(Sent):
         The run's folder on the machine of the process: ``spool/``, ``output.log``, ``exit.json``, as a worker's.
     started : str
         When the training began.
+    external : str
+        By what the training is known outside: one of the same name that was recorded before goes on with this run.
     """
 
     protocol: int
@@ -82,10 +84,12 @@ class KernelRun(Sent):
     process: KernelProcess
     directory: str
     started: str
+    external: str = ""
 
 
 class KernelRunRecorded(Answer):
-    """Under which numbers a kernel's run is recorded."""
+    """Under which numbers a kernel's run is recorded, and the checkpoint that it is to continue from."""
 
     experiment_id: int
     trial_id: int
+    resume: CheckpointManifest | None = None

@@ -531,6 +531,14 @@ class CheckpointReport(Sent):
     manifest: CheckpointManifest
 
 
+class CheckpointDeletedReport(Sent):
+    """The user's code has deleted a checkpoint of its trial; its files are gone."""
+
+    type: Literal["checkpoint_deleted"] = "checkpoint_deleted"
+    seq: int = Field(ge=1)
+    uuid: str = Field(max_length=64)
+
+
 class WarningReport(Sent):
     """Something happened in the training that is no failure: the loss became NaN, say."""
 
@@ -592,6 +600,7 @@ AnyReport = (
     | MetricsReport
     | EpochReport
     | CheckpointReport
+    | CheckpointDeletedReport
     | WarningReport
     | ComparisonReport
     | NoValidationReport

@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from det_harness.trial.lengths import in_whole_epochs, periods_of
+from det_harness.trial.lengths import in_whole_epochs, periods_for, periods_of
 
 from det_native.errors import ConfigurationError
 from det_native.schema.environment import TrialEnvironment
+from det_native.schema.lengths import UNTOLD
 
 
 def environment(batch_size: int | None = 32, **config: Any) -> TrialEnvironment:
@@ -73,3 +74,12 @@ def test_lengths_in_batches_need_no_batch_size() -> None:
 def test_what_cannot_be_converted_is_named(made: TrialEnvironment, words: str) -> None:
     with pytest.raises(ConfigurationError, match=words):
         periods_of(made)
+
+
+def test_code_that_counts_steps_of_its_own_says_how_long_it_trains() -> None:
+    made = environment(batch_size=None, searcher={"max_length": {"epochs": 2}})
+    assert periods_for("core", made).length == UNTOLD.units
+    with pytest.raises(ConfigurationError):
+        periods_for("torch", made)
+    batches = environment(batch_size=None, searcher={"max_length": {"batches": 7}})
+    assert periods_for("core", batches).length == 7

@@ -186,6 +186,14 @@ def test_a_run_reports_from_start_to_end(worker: Worker, master: ReportsMaster) 
     assert not any(Path(job.directory, "spool").iterdir())
 
 
+def test_the_program_knows_which_trial_it_runs_for(worker: Worker) -> None:
+    asks = "import det_native as det\ninfo = det.get_cluster_info()\nprint(info.trial.hparams, info.latest_checkpoint)"
+    made = program(asks, "train(Digits)  # <- call")
+    job = worker.job(worker.bundle(cells=made), config={"searcher": {"max_length": {"batches": 1}}})
+    assert worker.run(job) == 0, worker.output(job)
+    assert "{'global_batch_size': 64} None" in worker.output(job)
+
+
 @pytest.mark.long
 def test_a_warning_of_tensorflow_stands_once_in_the_output() -> None:
     code = (

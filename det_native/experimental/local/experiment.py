@@ -43,7 +43,7 @@ from det_native.schema.rest import CaptureRow, Checkpoint, UserErrorInfo
 from det_native.schema.states import ExitReason
 
 if TYPE_CHECKING:
-    from det_harness.local.run import LocalRun
+    from det_harness.local.run import LocalRun, LocalTrial
     from det_harness.trial.publications import Publications
     from det_harness.trial.report import SpoolReporter
 
@@ -62,8 +62,8 @@ class LocalExperiment:
 
     Parameters
     ----------
-    payload : FitCall, TorchCall or type
-        What is trained.
+    payload : FitCall, TorchCall, type or None
+        What is trained; None where the code does it by itself.
     config : ExperimentConfig
         Complete.
     steps : int, optional
@@ -165,15 +165,19 @@ class LocalExperiment:
             if is_out_of_memory(error):
                 slots = self._config.resources.slots_per_trial
                 error.add_note(memory_advice(self._environment.batch_size, slots))
-            reason = ExitReason.INVALID_HYPERPARAMETERS if isinstance(error, InvalidHP) else ExitReason.USER_ERROR
+            reason = self._reason_of(error)
             failing = 0 if self._run is None else self._run.failing_batch
-            self._end(reporter, reason, describe(error, failing))
+            self._end(reporter, reason, None if reason is ExitReason.STOPPED else describe(error, failing))
             raise
         stopped = run.outcome is not None and run.outcome.stopped and reporter.stop_requested
         if run.interrupted.is_set() or stopped:
             self._end(reporter, ExitReason.STOPPED)
         else:
             self._end(reporter, ExitReason.COMPLETED)
+
+    def _reason_of(self, error: BaseException) -> ExitReason:
+        """Return how the training ends by an exception."""
+        return ExitReason.INVALID_HYPERPARAMETERS if isinstance(error, InvalidHP) else ExitReason.USER_ERROR
 
     def _open_reporter(self) -> SpoolReporter:
         from det_harness.local.connection import NoRecord, RecordedConnection
@@ -195,12 +199,18 @@ class LocalExperiment:
         )
 
     def _local_run(self, reporter: SpoolReporter, observe: Observe | None) -> AbstractContextManager[LocalRun]:
-        from det_harness.frameworks.base import harness_for
         from det_harness.local.run import local_run
+
+        return local_run(**self._trial(reporter, observe))
+
+    def _trial(self, reporter: SpoolReporter, observe: Observe | None) -> LocalTrial:
+        """Return what the harness is to train."""
+        from det_harness.frameworks.base import harness_for
+        from det_harness.local.run import LocalTrial
         from det_harness.trial.checkpoint import CheckpointOwner
 
         folder = self._folder
-        return local_run(
+        return LocalTrial(
             config=self._environment.config,
             hparams=self._sample.hparams,
             trial_seed=self._sample.seed,
@@ -219,7 +229,7 @@ class LocalExperiment:
             test=self._settings.place.test,
             observe=observe,
             journal=self._journal,
-            seeded=harness_for(self._payload).begins_with_seed(self._payload),
+            seeded=self._payload is None or harness_for(self._payload).begins_with_seed(self._payload),
             part=getattr(self._payload, "part", "batch"),
         )
 
@@ -280,7 +290,7 @@ class LocalExperiment:
         from det_harness.frameworks.base import harness_for
 
         last = run.reporter.last_checkpoint
-        if last is None or isinstance(self._payload, type):
+        if last is None or self._payload is None or isinstance(self._payload, type):
             return
         harness, location = harness_for(self._payload), Path(last[0])
         if location.is_dir():

@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from det_native.errors import ArgumentError, RequestError
+from det_native.master.flow import external_runs
 from det_native.master.flow.context import Context, tell_experiment, tell_trial
 from det_native.master.flow.creation import readable
 from det_native.master.flow.places_of_checkpoints import stored
@@ -58,11 +59,15 @@ def record(context: Context, owner: str, asked: KernelRun) -> tuple[KernelRunRec
     if config.searcher.name != "single":
         raise ArgumentError(f"searcher.name: a kernel trains a single trial, and no {config.searcher.name!r} search.")
     check_text(asked.model_dump(mode="json"))
+    earlier = external_runs.earlier(context, owner, asked)
     with context.database.write() as transaction:
         known = _known(transaction.connection, asked.run_id)
         if known is not None:
             return known, False
-        recorded = _store(context, transaction, owner, asked, config)
+        if earlier is not None:
+            recorded = external_runs.go_on(transaction, earlier, asked, _handle(asked))
+        else:
+            recorded = _store(context, transaction, owner, asked, config)
         tell_experiment(transaction, recorded.experiment_id)
         tell_trial(transaction, recorded.trial_id)
     logger.info("experiment %d is recorded: it trains in process %d", recorded.experiment_id, asked.process.pid)
@@ -122,6 +127,7 @@ def _store(
             project=(config.project or "").strip("/"),
             in_kernel=True,
             no_program=asked.no_program,
+            idempotency=external_runs.key(asked),
             created=begun,
         ),
     )
@@ -138,10 +144,13 @@ def _store(
         warm_start=config.searcher.source_checkpoint_uuid,
         started=begun,
     )
-    handle: dict[str, Any] = {KERNEL: asked.process.model_dump(), "directory": asked.directory}
     token = runs.hash_of(asked.token)
-    runs.create(transaction, trial_id, asked.run_id, token_hash=token, slots=[], handle=handle, created=begun)
+    runs.create(transaction, trial_id, asked.run_id, token_hash=token, slots=[], handle=_handle(asked), created=begun)
     return KernelRunRecorded(experiment_id=experiment_id, trial_id=trial_id)
+
+
+def _handle(asked: KernelRun) -> dict[str, Any]:
+    return {KERNEL: asked.process.model_dump(), "directory": asked.directory}
 
 
 def _moment(text: str) -> str:

@@ -73,8 +73,12 @@ def bring_home(context: Context, run_id: str, recorded: KernelRunRecorded) -> No
     folder, target, events = context.folder_of(run_id), context.places.run(run_id), _events(context, recorded)
     if (folder / EVENTS_NAME).is_dir():
         events.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        events.unlink(missing_ok=True)
-        shutil.move(folder / EVENTS_NAME, events)
+        if events.is_dir() and not events.is_symlink():  # of an earlier run
+            shutil.copytree(folder / EVENTS_NAME, events, dirs_exist_ok=True)
+            shutil.rmtree(folder / EVENTS_NAME)
+        else:
+            events.unlink(missing_ok=True)
+            shutil.move(folder / EVENTS_NAME, events)
     if folder != target and folder.parents[1] in roots(context.places.home) and folder.is_dir():
         target.parent.mkdir(mode=0o700, exist_ok=True)
         shutil.move(folder, target)

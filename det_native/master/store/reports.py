@@ -242,7 +242,7 @@ def _apply(transaction: Transaction, run: _Run, report: rest.Report) -> None:
             epochs.add(transaction, run.row.trial_id, run.row.number, report.row)
         case rest.StartedReport():
             _apply_started(transaction, run, report)
-        case rest.CheckpointReport():
+        case rest.CheckpointReport() | rest.CheckpointDeletedReport():
             _apply_checkpoint(transaction, run, report)
         case rest.WarningReport():
             _apply_warning(transaction, run, report)
@@ -332,7 +332,13 @@ def _apply_started(transaction: Transaction, run: _Run, report: rest.StartedRepo
     events.trial_changed(transaction, trials.get(transaction.connection, run.row.trial_id))
 
 
-def _apply_checkpoint(transaction: Transaction, run: _Run, report: rest.CheckpointReport) -> None:
+def _apply_checkpoint(
+    transaction: Transaction, run: _Run, report: rest.CheckpointReport | rest.CheckpointDeletedReport
+) -> None:
+    if isinstance(report, rest.CheckpointDeletedReport):
+        of_trial = {one.uuid for one in checkpoints.of_trial(transaction.connection, run.row.trial_id)}
+        checkpoints.set_deleted(transaction, {report.uuid} & of_trial)
+        return
     checkpoint = checkpoints.add(
         transaction, report, trial_id=run.row.trial_id, experiment_id=run.row.experiment_id, run_id=run.run_id
     )

@@ -152,13 +152,18 @@ def ask_run_to_stop(transaction: Transaction, run_id: str) -> None:
     update_row(transaction, run_id, stop_asked=True)
 
 
+def have_go_on(transaction: Transaction, experiment_id: int, trial_id: int) -> None:
+    """Have a trial go on that had ended, and its experiment."""
+    going_on = {"ended": None, "error": null()}
+    experiment = update(experiments).where(experiments.c.id == experiment_id)
+    transaction.connection.execute(experiment.values(state=ExperimentState.ACTIVE, collected=False, **going_on))
+    trial = update(trials).where(trials.c.id == trial_id)
+    transaction.connection.execute(trial.values(state=TrialState.RUNNING, **going_on))
+
+
 def revive(transaction: Transaction, run: Run) -> None:
     """Have a run go on that had ended, and its trial and experiment."""
-    going_on = {"ended": None, "error": null()}
-    experiment = update(experiments).where(experiments.c.id == run.experiment_id)
-    transaction.connection.execute(experiment.values(state=ExperimentState.ACTIVE, collected=False, **going_on))
-    trial = update(trials).where(trials.c.id == run.trial_id)
-    transaction.connection.execute(trial.values(state=TrialState.RUNNING, **going_on))
+    have_go_on(transaction, run.experiment_id, run.trial_id)
     update_row(transaction, run.run_id, state=RunState.RUNNING, ended=None, handle=run.handle)
 
 

@@ -40,3 +40,9 @@ def keep_snapshot(transaction: Transaction, experiment_id: int, snapshot: dict[s
     """Keep a snapshot, which takes the place of all before."""
     transaction.connection.execute(_FORGET, {"experiment": experiment_id})
     transaction.connection.execute(_REPLACE, {"experiment": experiment_id, "snapshot": snapshot})
+
+
+def begin_anew(transaction: Transaction, experiment_id: int) -> None:
+    """Forget all that a searcher was told, and what it made of that."""
+    transaction.connection.execute(_FORGET, {"experiment": experiment_id})
+    transaction.connection.execute(_REPLACE, {"experiment": experiment_id, "snapshot": None})

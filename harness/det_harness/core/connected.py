@@ -48,7 +48,7 @@ def connected(ranks: Ranks, cross_rank: int, chief_ip: str | None, port: int) ->
         local_size=ranks.local_size,
         cross_rank=cross_rank,
         cross_size=ranks.agents,
-        rendezvous="",
+        rendezvous=str(Home.default().path / "no-meeting" / "place"),  # there is no file: the address is known
     )
     own = LOOPBACK if ranks.agents == 1 else _address_towards(chief, port)
     listening = _listening_at(chief, port) if ranks.rank == 0 else listener(own)

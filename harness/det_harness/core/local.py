@@ -20,6 +20,14 @@ from det_native.storage.checkpoints import CheckpointStorage
 logger = logging.getLogger("det_native.core")
 
 
+class LogRecorder(DeafRecorder):
+    """Writes texts into the log; nothing else of what is logged is kept."""
+
+    def log_text(self, name: Any, text: Any) -> None:
+        """Write a text."""
+        logger.info("%s: %s", name, text)
+
+
 class LogReporter(Reporter):
     """Writes what is reported into the log: nobody records it."""
 
@@ -70,5 +78,5 @@ def local_services(
         stop_requested=lambda: False,
         tensorboard=tensorboard or Path(tempfile.gettempdir()) / "tensorboard",
         users_process=True,
-        recorder=DeafRecorder(),
+        recorder=LogRecorder(),
     )

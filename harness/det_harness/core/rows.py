@@ -8,11 +8,13 @@ import operator
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from det_harness.core.gathered import GatheredRows
 from det_harness.core.state import CoreState
 from det_harness.logged.numbers import number_of
 from det_harness.trial import activity
 from det_harness.trial.forks import end_forked_child
-from det_harness.trial.metrics import check_names, compared_number
+from det_harness.trial.metric_choice import MetricChoice
+from det_harness.trial.metrics import check_names, compared_number, numbers_of
 from det_harness.trial.side_metrics import SideMetrics, UnrecordableError, recordable
 from det_native.errors import ArgumentError
 
@@ -33,7 +35,13 @@ class CoreRows:
         self._run = run
         self._last: dict[str, int] = {}
         self._side = SideMetrics()
+        environment = run.services.environment
+        said = environment.metric is not None or not environment.managed
+        self._choice = MetricChoice(run.services, "context.train.report_validation_metrics()", said=said)
         self._said: set[str] = set()
+        self._gathered = GatheredRows(self._pass_on)
+        #: Takes a row of training metrics that is like the one before; False for any other, which `report` takes.
+        self.takes = self._gathered.takes
 
     def report(self, group: str, steps: Any, metrics: Any, call: str) -> None:
         """Report the metrics of a group after so many steps.
@@ -45,8 +53,8 @@ class CoreRows:
         DivergedError
             If a loss is NaN or infinite, and the configuration ends such trials.
         """
-        end_forked_child()
         run = self._run
+        self.pass_all()
         try:
             count = operator.index(steps)
         except TypeError:
@@ -58,16 +66,43 @@ class CoreRows:
         run.begin(count)
         place = self._place(group, count)
         run.done(place if group == TRAINING else count)
-        activity.step()
         if group == TRAINING:
             numbers = self._numbers(metrics, group, call)
             if numbers:
-                run.services.reporter.training([place], {name: [value] for name, value in numbers.items()})
+                self._pass_on([place], {name: [value] for name, value in numbers.items()})
+            self._gathered.begin(place, metrics)
         elif group == VALIDATION:
             self._validation(place, metrics, call)
         else:
             numbers = {f"{group}/{name}": value for name, value in self._numbers(metrics, group, call).items()}
             run.log(place, numbers)
+
+    def pass_all(self) -> None:
+        """Report the rows that were gathered: what comes next is behind them.
+
+        Raises
+        ------
+        DivergedError
+            If a loss is NaN or infinite, and the configuration ends such trials.
+        """
+        end_forked_child()
+        self._last[TRAINING] = max(self._last.get(TRAINING, -1), self._gathered.last)
+        self._run.done(self._gathered.last)
+        self._gathered.pass_all()
+
+    @property
+    def last(self) -> int:
+        """The last step of a row that was gathered."""
+        return self._gathered.last
+
+    def close(self) -> None:
+        """Report the rows that were gathered; there are no others."""
+        self._gathered.close()
+        self.pass_all()
+
+    def _pass_on(self, steps: list[int], columns: Mapping[str, list[float]]) -> None:
+        activity.step()
+        self._run.services.reporter.training(steps, columns)  # type: ignore[arg-type]
 
     def compared(self, steps: int, name: str, value: float) -> None:
         """Report the metric that trials are compared by, where the code has not reported it after these steps."""
@@ -77,9 +112,10 @@ class CoreRows:
 
     def _validation(self, steps: int, metrics: Mapping[str, Any], call: str) -> None:
         run = self._run
-        environment = run.services.environment
         flat = dict(_flat(metrics))
         check_names(flat, steps, call, "report")
+        self._choice.look(numbers_of(flat))
+        environment = run.services.environment
         compared = [name for name in {environment.metric, *environment.metrics} if name is not None and name in flat]
         for name in compared:
             flat[name] = compared_number(name, flat[name], call)
@@ -131,7 +167,7 @@ class CoreRows:
         self._run.text(f"{group}/{name}", text)
         self._tell(
             f"text {name}",
-            f"The metric '{name}' of {call} is no number: it is kept among the texts that the trial has logged.",
+            f"The metric '{name}' of {call} is not a number: it is logged as a text, as by det.log_text().",
         )
 
     def _tell(self, key: str, text: str) -> None:

@@ -16,6 +16,7 @@ from det_harness.system.sampler import sampled
 from det_harness.trial.metrics import compared_number
 from det_harness.trial.services import Outcome, Services
 from det_native.core.modes import Unit
+from det_native.errors import TrialDefinitionError
 from det_native.schema.lengths import UNTOLD, Length
 from det_native.schema.nvml import own_gpus
 from det_native.trial import DistributedContext
@@ -56,7 +57,12 @@ class CoreRun(CoreState):
         self._stopped_early = False
         self._completed = False
         self._measuring = ExitStack()
+        services.count.ask(lambda: max(self.steps, self.rows.last))
         self._said_progress = 0.0
+
+    def pass_rows(self) -> None:
+        """Report the rows that were gathered."""
+        self.rows.pass_all()
 
     @cached_property
     def _written_length(self) -> Length | None:
@@ -91,9 +97,17 @@ class CoreRun(CoreState):
         """Note that the operation of the search is done, with the metric that trials are compared by."""
         environment = self.services.environment
         value = compared_number(environment.metric or "searcher_metric", searcher_metric, "op.report_completed()")
+        self.rows.pass_all()
         self.begin(self.steps)
         if environment.metric:
             self.rows.compared(self.steps, environment.metric, value)
+        saved = self.services.schedule.progress.last_checkpointed
+        if environment.stage is not None and saved < self.steps:
+            logger.warning(
+                "No checkpoint of step %d was saved: if the search trains this trial on, it begins after step %d.",
+                self.steps,
+                saved,
+            )
         self._completed = True
 
     def ends_early(self, *, invalid: bool) -> None:
@@ -143,17 +157,41 @@ class CoreRun(CoreState):
     # -- its end
 
     def outcome(self) -> Outcome:
-        """Return how the training has ended, if it ends now without an error."""
-        stopped = self.acknowledged and not self._completed
-        if self._stopped_early:
-            self.services.schedule.progress.ended = True
-        elif not stopped:
-            self.services.schedule.progress.validated_at_end = True
-        return Outcome(self.steps, stopped=stopped)
+        """Return how the training has ended, after :meth:`close`."""
+        return Outcome(self.steps, stopped=not self.services.schedule.progress.validated_at_end)
 
-    def close(self) -> None:
-        """Report what is left, and wait for checkpoints under way."""
+    def close(self, *, complete: bool = True) -> None:
+        """Report what is left, and wait for checkpoints under way.
+
+        Parameters
+        ----------
+        complete : bool
+            Whether no exception ends the training.
+
+        Raises
+        ------
+        TrialDefinitionError
+            If trials are compared, and this one has not reported by what.
+        """
         self.measure(None)
         if self.distributed.rank == 0:
             self.begin(self.steps)
+            self.rows.close()
         self.services.checkpoints.wait()
+        progress = self.services.schedule.progress
+        if not complete or (self.acknowledged and not self._completed):
+            return
+        if self.distributed.rank == 0 and not self.invalid:
+            self._check_compared()
+        progress.validated_at_end = True
+        if self._stopped_early or not self.services.schedule.over:
+            progress.ended = True  # the code says how long it trains
+
+    def _check_compared(self) -> None:
+        environment = self.services.environment
+        searches = (environment.config.get("searcher") or {}).get("name", "single") != "single"
+        if searches and environment.metric and environment.metric not in self.validated:
+            raise TrialDefinitionError(
+                f"searcher.metric is '{environment.metric}', and the training has not reported it: give it to "
+                "context.train.report_validation_metrics() or to op.report_completed()."
+            )

@@ -31,6 +31,9 @@ class CoreState:
         self._restored: CheckpointManifest | None = None
         services.count.ask(lambda: self.steps)
 
+    def pass_rows(self) -> None:
+        """Report what was gathered so far, before what comes next."""
+
     def begin(self, first_steps: int) -> None:
         """Have the training begin, unless it has: from the checkpoint that was read, or as its first steps tell.
 

@@ -121,6 +121,7 @@ class StoredCheckpoints:
     def _save(self, folder: Path, uuid: str, metadata: dict[str, Any]) -> None:
         """Publish the files of a folder, which is used up."""
         run = self._run
+        run.pass_rows()
         steps = _steps(metadata.setdefault(_STEPS, run.steps))
         run.begin(steps)
         run.done(steps)

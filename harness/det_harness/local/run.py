@@ -26,6 +26,7 @@ from det_harness.trial.schedule import Schedule, Train
 from det_harness.trial.services import Outcome, Services
 from det_native.logged.place import taken_by
 from det_native.schema.environment import TrialEnvironment
+from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.nvml import own_gpus
 from det_native.storage.blobs import BlobStore
 from det_native.storage.checkpoints import CheckpointStorage
@@ -58,6 +59,10 @@ class LocalTrial(TypedDict):
         Whether it begins with random numbers of its seed, or where the program has come to. The former by default.
     part : str, optional
         After what the training ends on Ctrl-C; a batch by default.
+    resume : CheckpointManifest, optional
+        The checkpoint to continue from.
+    own_script : bool, optional
+        It is a script's own loop: Ctrl-C and the streams of random numbers are as in any script.
     """
 
     config: dict[str, Any]
@@ -73,6 +78,8 @@ class LocalTrial(TypedDict):
     journal: NotRequired[Publications | None]
     seeded: NotRequired[bool]
     part: NotRequired[str]
+    resume: NotRequired[CheckpointManifest | None]
+    own_script: NotRequired[bool]
 
 
 @dataclass
@@ -125,9 +132,11 @@ def local_run(**trial: Unpack[LocalTrial]) -> Iterator[LocalRun]:
     with ExitStack() as stack:
         known = KernelReporter(kept, trial.get("observe"))
         reporter: Any = stack.enter_context(reporting(known, test=test))
-        stack.enter_context(rng.preserved())
-        stack.enter_context(_same_directory())
-        interrupted = stack.enter_context(interruptible(trial.get("part", "batch")))
+        interrupted = threading.Event()
+        if not trial.get("own_script", False):
+            stack.enter_context(rng.preserved())
+            stack.enter_context(_same_directory())
+            interrupted = stack.enter_context(interruptible(trial.get("part", "batch")))
         schedule = Schedule(one_of_each() if test else periods_of(environment))
 
         def must_stop() -> bool:
@@ -141,6 +150,7 @@ def local_run(**trial: Unpack[LocalTrial]) -> Iterator[LocalRun]:
             trial["checkpoints"],
             trial["owner"],
             reporter,
+            resume=trial.get("resume"),
             on_start=started,
             journal=trial.get("journal"),
             stop=must_stop,
@@ -162,7 +172,7 @@ def local_run(**trial: Unpack[LocalTrial]) -> Iterator[LocalRun]:
         stack.enter_context(taken_by(recorder))
         # Entered last: its last sample comes before all else of the trial is taken back.
         stack.enter_context(sampled(config, own_gpus, kept.system))
-        if trial.get("seeded", True):
+        if trial.get("seeded", True) and not trial.get("own_script", False):
             rng.seed_all(seed)
         run = LocalRun(services, known, interrupted)
         try:

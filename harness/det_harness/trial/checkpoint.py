@@ -267,7 +267,9 @@ class TrialCheckpoints:
         ------
         CheckpointNotFoundError
         """
+        self.wait()
         self._storage.manifest(uuid)
+        self._reporter.checkpoint_deleted(uuid)
         self._storage.delete(uuid)
 
     def wait(self) -> None:

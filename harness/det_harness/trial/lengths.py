@@ -7,8 +7,10 @@ from typing import Any
 
 from det_harness.trial.schedule import Periods
 from det_native.errors import ConfigurationError, Problem
+from det_native.frameworks import get_framework
 from det_native.schema.environment import TrialEnvironment
-from det_native.schema.lengths import Length, Unit
+from det_native.schema.lengths import UNTOLD, Length, Unit
+from det_native.schema.manifests import Framework
 
 
 def periods_of(environment: TrialEnvironment) -> Periods:
@@ -49,6 +51,22 @@ def periods_of(environment: TrialEnvironment) -> Periods:
         initial_validation=bool(config.get("perform_initial_validation", False)),
         policy=config.get("checkpoint_policy", "best"),
     )
+
+
+def periods_for(framework: Framework, environment: TrialEnvironment) -> Periods:
+    """Return the lengths of a trial of a framework; code that counts steps of its own says how long it trains.
+
+    Raises
+    ------
+    ConfigurationError
+        See :func:`periods_of`.
+    """
+    try:
+        return periods_of(environment)
+    except ConfigurationError:
+        if not get_framework(framework).own_steps:
+            raise
+        return Periods(length=UNTOLD.units)
 
 
 def in_whole_epochs(periods: Periods, environment: TrialEnvironment, steps: int) -> Periods:

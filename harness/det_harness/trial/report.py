@@ -31,6 +31,7 @@ from det_native.schema.rest import (
     NOTICE_LENGTH,
     AnyReport,
     CaptureRow,
+    CheckpointDeletedReport,
     CheckpointReport,
     ComparisonReport,
     EpochReport,
@@ -203,6 +204,10 @@ class SpoolReporter:
             self._append_rows()
             report = CheckpointReport(seq=self._next(), location=location, manifest=manifest)
             self._append(report, durable=True, then=self._on_checkpoint)
+
+    def checkpoint_deleted(self, uuid: str) -> None:
+        """Report that the user's code has deleted a checkpoint."""
+        self._say(CheckpointDeletedReport, uuid=uuid)
 
     def warning(self, text: str) -> None:
         """Report what has happened in the training and is no failure."""

@@ -51,6 +51,10 @@ class Reporter(Protocol):
         """Report a complete checkpoint."""
         return
 
+    def checkpoint_deleted(self, uuid: str) -> None:
+        """Report that the user's code has deleted a checkpoint of the trial."""
+        return
+
     def waiting(self, text: str) -> None:
         """Say what the trial waits for, or by an empty text that it waits no longer."""
         return

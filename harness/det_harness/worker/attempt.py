@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -32,7 +33,7 @@ from det_harness.trial.checkpoint import CheckpointOwner, TrialCheckpoints
 from det_harness.trial.divergence import LossWatch
 from det_harness.trial.ending import ended_early, leave_exit_report, told_length
 from det_harness.trial.forks import end_forked_child, is_forked_child, this_is_the_worker
-from det_harness.trial.lengths import periods_of
+from det_harness.trial.lengths import periods_for
 from det_harness.trial.publications import Publications
 from det_harness.trial.report import SpoolReporter
 from det_harness.trial.schedule import Schedule, Train
@@ -43,6 +44,7 @@ from det_harness.trial.warm_start import WarmStart
 from det_harness.trial.written_files import WrittenFiles
 from det_harness.worker.connection import MasterConnection, session_of_run
 from det_harness.worker.gpu_check import check_gpus
+from det_native.core.cluster_info import info_of, set_info
 from det_native.errors import (
     BundleCheckError,
     BundleCorruptError,
@@ -131,6 +133,7 @@ class TrialRun:
     def run(self) -> int:
         """Train, report how it ended, and return the worker's exit code."""
         this_is_the_worker()
+        set_info(partial(info_of, self._job))
         with self._terminated_by_signal():
             try:
                 with measured(self._job, self._environment.ranks, self._reporter.system):
@@ -177,7 +180,7 @@ class TrialRun:
         harness = harness_of(job.bundle.program.framework)
         harness.prepare_process()
         self._runner = runner = ProgramRunner(job.bundle, blobs.read, self._work)
-        self._schedule = Schedule(periods_of(self._environment))
+        self._schedule = Schedule(periods_for(job.bundle.program.framework, self._environment))
         folder = run_folder(self._directory, job.gang)
         with harness.joined(job.gang, job.config, folder, runner.source) as communicator, harness.calls_taken():
             return self._run_program(runner, self._schedule, communicator, blobs)
