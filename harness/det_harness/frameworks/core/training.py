@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -165,6 +165,12 @@ class CoreTraining(LoopTraining):
         self.begin_pass()
         try:
             yield
+        except BaseException:
+            with suppress(Exception):
+                self.run.rows.close()
+            raise
+        else:
+            self.run.rows.close()
         finally:
             self.run.measure(None)
 
@@ -189,8 +195,8 @@ class CoreTraining(LoopTraining):
 
     def begin_pass(self) -> None:
         """Note how a pass begins, where the body makes checkpoints of its own."""
-        self._reporter.used = False
-        self.run.acknowledged = False
+        self._reporter.used = self.run.acknowledged = False
+        self.run.services.schedule.progress.last_checkpointed = UNTOLD.units  # the loop saves what it does
         if self._stores or not self._beginning[0]:
             self._note_beginning(self._changes.content() if self._stores else self._changes.before)
 
@@ -222,7 +228,7 @@ class CoreTraining(LoopTraining):
         self.schedule.periods = replace(self.schedule.periods, length=self.done + max(left, 0))
 
     def _count(self) -> int:
-        return max(super()._count(), self.run.steps)
+        return max(super()._count(), self.run.steps, self.run.rows.last)
 
     # -- for the driver
 
