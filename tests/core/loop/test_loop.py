@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,8 @@ from core_run import CoreRunOfTest
 from sklearn.linear_model import SGDClassifier
 
 from det_native.core.loop_call import CoreLoopCall, OperationsCall
-from det_native.errors import TrialDefinitionError, UnsupportedFeatureError
+from det_native.core.modes import EarlyExitReason
+from det_native.errors import InvalidHP, TrialDefinitionError, UnsupportedFeatureError
 from det_native.schema.environment import TrialEnvironment
 
 X = np.random.default_rng(0).normal(size=(60, 3))
@@ -305,3 +309,33 @@ def test_several_slots_are_refused(tmp_path: Path, kind: Any) -> None:
     environment = TrialEnvironment(config={"resources": {"slots_per_trial": 2}}, hparams={}, trial_seed=0)
     with pytest.raises(UnsupportedFeatureError, match=r"resources\.slots_per_trial: 2 is refused"):
         call.check(environment)
+
+
+def test_hyperparameters_that_the_body_calls_invalid_end_the_trial(tmp_path: Path) -> None:
+    def invalid(context: Any) -> None:
+        for _ in context.epochs(4):
+            context.train.report_early_exit(EarlyExitReason.INVALID_HP)
+
+    with pytest.raises(InvalidHP):
+        CoreRunOfTest(tmp_path).run(invalid)
+
+
+WITHOUT_TORCH = """
+import sys
+import det_native as det
+context = det.experimental.core.init(local=True)
+for epoch in context.epochs(2):
+    context.report(loss=epoch)
+print([name for name in ("torch", "tensorflow", "jax") if name in sys.modules])
+"""
+
+
+@pytest.mark.slow
+def test_a_loop_imports_no_framework(tmp_path: Path) -> None:
+    script = tmp_path / "loop.py"
+    script.write_text(WITHOUT_TORCH)
+    environment = os.environ | {"DET_RECORD": "off"}
+    ran = subprocess.run(
+        [sys.executable, script], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.splitlines()[-1] == "[]"

@@ -142,8 +142,12 @@ class CoreTraining(LoopTraining):
     def running(self) -> Iterator[None]:
         """Have the Core API of the context report for this trial in the block."""
         with place.writing_to(self.services.tensorboard):
+            environment = self.services.environment
+            if self.loop.quick:
+                environment = replace(environment, stage={"batches": 1})
             users = replace(
                 self.services,
+                environment=environment,
                 reporter=self._reporter.of_loop(),
                 checkpoints=BodyCheckpoints(self.services.checkpoints, self),
                 schedule=Schedule(self.schedule.periods),
