@@ -13,13 +13,14 @@ import det_native as det
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ["", ".errors", ".experimental", ".pytorch", ".keras", ".estimator", ".tensorboard"]
-INITS = [".experimental.pytorch", ".experimental.keras", ".experimental.estimator"]
+INITS = [".experimental.core", ".experimental.pytorch", ".experimental.keras", ".experimental.estimator"]
 CONTEXTS = {
     "torch": "pytorch.context:PyTorchTrialContext",
     "torch loop": "pytorch.native:PyTorchNativeContext",
     "keras": "keras.context:TFKerasNativeContext",
     "keras trial": "keras.trial_context:TFKerasTrialContext",
     "estimator": "estimator.native:EstimatorNativeContext",
+    "core loop": "core.native:CoreNativeContext",
 }
 
 
