@@ -16,6 +16,7 @@ from sklearn.linear_model import SGDClassifier
 
 from det_native.core.loop_call import CoreLoopCall, OperationsCall
 from det_native.core.modes import EarlyExitReason
+from det_native.core.native import CoreNativeContext
 from det_native.errors import InvalidHP, TrialDefinitionError, UnsupportedFeatureError
 from det_native.schema.environment import TrialEnvironment
 
@@ -301,6 +302,15 @@ def test_parts_of_the_core_api_are_for_the_loop(tmp_path: Path) -> None:
     with pytest.raises(TrialDefinitionError, match=r"context\.train is for the body"):
         _ = run.context.train
     assert run.context.distributed.rank == 0
+
+
+def test_an_epoch_is_a_batch_unless_the_configuration_counts_in_epochs() -> None:
+    def fills(**config: Any) -> dict[str, Any]:
+        environment = TrialEnvironment(config=config, hparams={}, trial_seed=0)
+        return CoreLoopCall.of(CoreNativeContext(environment), [6], None).configuration_fills()
+
+    assert fills() == {"searcher.metric": "loss", "searcher.max_length": {"batches": 6}}
+    assert fills(min_checkpoint_period={"epochs": 2})["searcher.max_length"] == {"epochs": 6}
 
 
 @pytest.mark.parametrize("kind", [CoreLoopCall, OperationsCall])
