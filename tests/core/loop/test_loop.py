@@ -206,6 +206,15 @@ def test_an_operation_without_a_length_counts_as_what_it_has_reported(tmp_path: 
     assert (run.outcome.batches, run.last.batch, run.validations("loss")) == (7, 7, [(7, 0.25)])
 
 
+def test_an_operation_whose_body_counts_nothing_is_as_long_as_it_is_to_be(tmp_path: Path) -> None:
+    def operating(context: Any) -> None:
+        for op in context.searcher.operations():
+            op.report_completed(1 / op.length)
+
+    run = CoreRunOfTest(tmp_path, length={"batches": 4}).run(operating)
+    assert (run.outcome.batches, run.last.batch, run.validations("loss")) == (4, 4, [(4, 0.25)])
+
+
 def test_an_operation_that_is_not_completed_is_refused(tmp_path: Path) -> None:
     def forgetful(context: Any) -> None:
         for op in context.searcher.operations():
