@@ -13,13 +13,14 @@ import det_native as det
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ["", ".errors", ".experimental", ".pytorch", ".keras", ".estimator", ".tensorboard"]
-INITS = [".experimental.pytorch", ".experimental.keras", ".experimental.estimator"]
+INITS = [".experimental.core", ".experimental.pytorch", ".experimental.keras", ".experimental.estimator"]
 CONTEXTS = {
     "torch": "pytorch.context:PyTorchTrialContext",
     "torch loop": "pytorch.native:PyTorchNativeContext",
     "keras": "keras.context:TFKerasNativeContext",
     "keras trial": "keras.trial_context:TFKerasTrialContext",
     "estimator": "estimator.native:EstimatorNativeContext",
+    "core loop": "core.native:CoreNativeContext",
 }
 
 
@@ -77,9 +78,11 @@ def test_init_of_a_package_of_classes_says_where_it_is(package: str) -> None:
 
 
 @pytest.mark.parametrize("place", [det, det.experimental])
-def test_init_without_a_framework_names_all_three(place: Any) -> None:
-    with pytest.raises(AttributeError, match=r"pytorch\.init\(\), .*keras\.init\(\) or .*estimator\.init\(\)"):
+def test_init_without_a_framework_names_them(place: Any) -> None:
+    with pytest.raises(AttributeError) as raised:
         place.init()
+    for framework in ("pytorch", "keras", "estimator", "core"):
+        assert f"det.experimental.{framework}.init()" in str(raised.value)
 
 
 def test_continue_is_a_word_of_pythons_own() -> None:

@@ -18,6 +18,15 @@ class CoreLoopCall(EpochsCall):
 
     framework: ClassVar[Framework] = "core"
 
+    def configuration_fills(self) -> dict[str, Any]:
+        """Return what the call says: epochs as batches, so that no hyperparameter has to say how large a batch is."""
+        config, fills = self.context.env.config, super().configuration_fills()
+        searcher = config.get("searcher") or {}
+        periods = (config.get("min_validation_period"), config.get("min_checkpoint_period"))
+        if any("epochs" in (length or {}) for length in (searcher.get("max_length"), *periods)):
+            return fills
+        return {"searcher.metric": fills["searcher.metric"], "searcher.max_length": {"batches": self.epochs or 1}}
+
     def check(self, environment: TrialEnvironment) -> None:
         """Refuse several slots, among which nobody here divides a loop.
 

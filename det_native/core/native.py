@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from det_native.core.experimental import ExperimentalCoreContext
 from det_native.core.loop_call import CoreLoopCall, OperationsCall
 from det_native.core.modes import SearcherMode
 from det_native.errors import TrialDefinitionError
@@ -34,11 +35,12 @@ class CoreNativeContext(LoopContext):
     ----------
     environment : TrialEnvironment
         The facts of the trial.
-    on_train : callable
-        Takes a checked call; its result begins the training, and returns what the loop goes over.
+    on_train : callable, optional
+        Takes a checked call; its result begins the training, and returns what the loop goes over. Without it (a context
+        made by ``from_config``) nothing can be trained.
     role : {"local", "cluster", "worker", "load"}
         Who runs the program: a user who trains here, a user who submits, a worker, or a checkpoint being loaded.
-    length_of : callable
+    length_of : callable, optional
         Takes such a call; returns the batches of its training.
 
     Attributes
@@ -54,6 +56,7 @@ class CoreNativeContext(LoopContext):
         "checkpoint",
         "epochs",
         "experiment",
+        "experimental",
         "preempt",
         "profiler",
         "report",
@@ -65,15 +68,16 @@ class CoreNativeContext(LoopContext):
     def __init__(
         self,
         environment: TrialEnvironment,
-        on_train: Callable[[TrainingCall], Callable[[], Iterator[Any]]],
-        role: Role,
-        length_of: Callable[[TrainingCall], int],
+        on_train: Callable[[TrainingCall], Callable[[], Iterator[Any]]] | None = None,
+        role: Role = "local",
+        length_of: Callable[[TrainingCall], int] | None = None,
     ) -> None:
         super().__init__(environment, role)
         self._on_train = on_train
-        self._length_of = length_of
+        self._length_of = length_of or self._length_of
         self._joined: Context | None = None
         self.searcher = LoopSearcher(self)
+        self.experimental = ExperimentalCoreContext()
 
     @names_checked("context.epochs")
     def epochs(self, *bounds: int, epochs: int | None = None, wait: bool | None = None) -> LoopBatches:
@@ -107,10 +111,8 @@ class CoreNativeContext(LoopContext):
         UnsupportedFeatureError
             If the configuration wants several slots.
         """
-        return self._loop(CoreLoopCall.of(self, bounds if epochs is None else (*bounds, epochs), wait))
-
-    def _loop(self, call: CoreLoopCall) -> LoopBatches:
-        return LoopBatches(call.name, self._on_train(call), lambda: call.epochs_in(self._length_of(call)))
+        call = CoreLoopCall.of(self, bounds if epochs is None else (*bounds, epochs), wait)
+        return self._loop(call, call.epochs_in)
 
     @property
     def train(self) -> TrainContext:
@@ -186,9 +188,8 @@ class LoopSearcher(PublicNames):
         wait : bool, optional
             See :meth:`CoreNativeContext.epochs`.
         """
-        context = self._context
-        wait = checked_wait("context.searcher.operations()", wait)
-        return context._loop(OperationsCall(context, wait=wait))
+        call = OperationsCall(self._context, wait=checked_wait("context.searcher.operations()", wait))
+        return self._context._loop(call, call.epochs_in)
 
     def acknowledge_out_of_ops(self) -> None:
         """Do nothing: that the loop ends says it."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, TypeVar
 
 from det_native.errors import ArgumentError, TrialDefinitionError
 from det_native.heap.call import CallSnapshot
+from det_native.loops.batches import LoopBatches
+from det_native.loops.call import TrainingCall
 from det_native.runtime import MadeLater
 from det_native.schema.environment import TrialEnvironment
 from det_native.trial import Role, TrialContext
+
+T = TypeVar("T")
 
 
 class LoopContext(TrialContext):
@@ -33,6 +37,7 @@ class LoopContext(TrialContext):
     """
 
     experiment = MadeLater()
+    _init: ClassVar[str]
     _where_to_report = "the body of `for epoch in context.epochs(...)`"
 
     def __init__(self, environment: TrialEnvironment, role: Role = "local", **named: Any) -> None:
@@ -42,6 +47,8 @@ class LoopContext(TrialContext):
         self.experiment = None
         self.snapshot: CallSnapshot | None = None
         self._add_reported: Callable[[Mapping[str, Any]], None] | None = None
+        self._on_train: Callable[[TrainingCall], Callable[[], Iterator[Any]]] | None = None
+        self._length_of: Callable[[TrainingCall], int] = _unknown_length
 
     def report(self, metrics: Mapping[str, Any] | None = None, /, **named: Any) -> None:
         """Report metrics: of the present batch in a loop over ``train``, of the present epoch in one over ``epochs``.
@@ -71,6 +78,18 @@ class LoopContext(TrialContext):
             named = {**metrics, **named}
         add(named)
 
+    def _loop(self, call: TrainingCall, parts: Callable[[int], int] = int) -> LoopBatches:
+        """Return what a loop goes over; `parts` makes their number of that of batches."""
+        begin = self._handled(self._on_train)(call)
+        return LoopBatches(call.name, begin, lambda: parts(self._length_of(call)))
+
+    def _handled(self, handler: Callable[[Any], T] | None) -> Callable[[Any], T]:
+        if handler is None:
+            raise ArgumentError(
+                f"This context was made by from_config(), outside any run: only one of {self._init} can train."
+            )
+        return handler
+
     # For controllers and those who run them.
 
     def begin_loop(self, add_reported: Callable[[Mapping[str, Any]], None]) -> None:
@@ -80,3 +99,7 @@ class LoopContext(TrialContext):
     def end_loop(self) -> None:
         """Let ``report`` refuse metrics."""
         self._add_reported = None
+
+
+def _unknown_length(call: TrainingCall) -> int:
+    raise TypeError(f"The loop over {call.name}() has no len() here.")

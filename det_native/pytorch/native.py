@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import torch
 
-from det_native.errors import ArgumentError, TrialDefinitionError, UnsupportedFeatureError
+from det_native.errors import TrialDefinitionError, UnsupportedFeatureError
 from det_native.loops.batches import LoopBatches
 from det_native.loops.call import TrainingCall
 from det_native.pytorch.native_call import TorchCall
@@ -17,8 +17,6 @@ from det_native.pytorch.stepping import SHARDED
 from det_native.schema.environment import TrialEnvironment
 from det_native.schema.signatures import names_checked
 from det_native.trial import Role
-
-T = TypeVar("T")
 
 
 class PyTorchNativeContext(PyTorchRunContext):
@@ -73,7 +71,7 @@ class PyTorchNativeContext(PyTorchRunContext):
         super().__init__(environment, role)
         self._on_fit = on_fit
         self._on_train = on_train
-        self._length_of = length_of or _unknown_length
+        self._length_of = length_of or self._length_of
         self._told_of_steps = False
         if role == "cluster":
             self.device = self.loading.device = torch.device("cpu")  # nothing is trained in the kernel
@@ -170,7 +168,7 @@ class PyTorchNativeContext(PyTorchRunContext):
         from det_native.pytorch.epochs_call import TorchEpochsCall
 
         call = TorchEpochsCall.of(self, bounds if epochs is None else (*bounds, epochs), wait)
-        return LoopBatches(call.name, _handler(self._on_train)(call), lambda: call.epochs_in(self._length_of(call)))
+        return self._loop(call, call.epochs_in)
 
     @names_checked("context.fit")
     def fit(
@@ -229,7 +227,7 @@ class PyTorchNativeContext(PyTorchRunContext):
             wait=wait,
         )
         __tracebackhide__ = True
-        result = _handler(self._on_fit)(call)
+        result = self._handled(self._on_fit)(call)
         if self.role == "cluster":
             self.experiment = result
         return result
@@ -284,7 +282,7 @@ class PyTorchNativeContext(PyTorchRunContext):
                 "context.configure_apex_amp() casts inside of functions, so it works with context.fit(): in a loop of "
                 "your own write `with torch.autocast(...)` around the forward pass, and use context.wrap_scaler()."
             )
-        return LoopBatches(call.name, _handler(self._on_train)(call), lambda: self._length_of(call))
+        return self._loop(call)
 
     def _tell_of_step(self, optimizer: torch.optim.Optimizer) -> None:
         """Say that a step was made where nothing is meant to be trained: in a loop that goes past this context."""
@@ -297,16 +295,3 @@ class PyTorchNativeContext(PyTorchRunContext):
                 UserWarning,
                 stacklevel=4,
             )
-
-
-def _unknown_length(call: TrainingCall) -> int:
-    raise TypeError(f"The loop over {call.name}() has no len() here.")
-
-
-def _handler(handler: Callable[[Any], T] | None) -> Callable[[Any], T]:
-    if handler is None:
-        raise ArgumentError(
-            "This context was made by from_config(), outside any run: only one of det.experimental.pytorch.init() "
-            "can train."
-        )
-    return handler

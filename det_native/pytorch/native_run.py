@@ -41,6 +41,7 @@ class PyTorchRunContext(LoopContext, PyTorchTrialContext):
         What they have in common.
     """
 
+    _init = "det.experimental.pytorch.init()"
     _where_to_report = (
         "the body of `for epoch in context.epochs(...)`, or of `for batch in context.train(...)`; the train_batch "
         "function of context.fit() returns its metrics"

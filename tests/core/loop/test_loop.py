@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,9 @@ from core_run import CoreRunOfTest
 from sklearn.linear_model import SGDClassifier
 
 from det_native.core.loop_call import CoreLoopCall, OperationsCall
-from det_native.errors import TrialDefinitionError, UnsupportedFeatureError
+from det_native.core.modes import EarlyExitReason
+from det_native.core.native import CoreNativeContext
+from det_native.errors import InvalidHP, TrialDefinitionError, UnsupportedFeatureError
 from det_native.schema.environment import TrialEnvironment
 
 X = np.random.default_rng(0).normal(size=(60, 3))
@@ -74,11 +79,17 @@ def test_a_stopped_trial_goes_on_to_the_same_bits(tmp_path: Path) -> None:
 def test_what_is_too_large_to_come_home_by_itself_is_there_when_a_trial_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("det_native.heap.call.LIMIT", 100)
-    first = CoreRunOfTest(tmp_path, asks_from=2).run(program)
+    def growing(context: Any) -> None:
+        total, training = np.zeros(200_000), Training()
+        for _ in context.epochs(4):
+            total += training.train()
+            context.report(loss=total[0])
+
+    monkeypatch.setattr("det_native.heap.call.LIMIT", 1_000_000)
+    first = CoreRunOfTest(tmp_path, asks_from=2).run(growing)
     assert (Path(first.reporter.checkpoints[-1][0]) / "heap_large.bin").exists()
-    CoreRunOfTest(tmp_path, resume=first.last).run(program)
-    assert kept[-1][1] == plainly(4)
+    second = CoreRunOfTest(tmp_path, resume=first.last).run(growing)
+    assert second.training("loss") == list(enumerate(np.cumsum(plainly(4)).tolist(), 1))[2:]
 
 
 def test_an_epoch_counts_as_the_steps_that_its_body_reports(tmp_path: Path) -> None:
@@ -195,6 +206,15 @@ def test_an_operation_without_a_length_counts_as_what_it_has_reported(tmp_path: 
     assert (run.outcome.batches, run.last.batch, run.validations("loss")) == (7, 7, [(7, 0.25)])
 
 
+def test_an_operation_whose_body_counts_nothing_is_as_long_as_it_is_to_be(tmp_path: Path) -> None:
+    def operating(context: Any) -> None:
+        for op in context.searcher.operations():
+            op.report_completed(1 / op.length)
+
+    run = CoreRunOfTest(tmp_path, length={"batches": 4}).run(operating)
+    assert (run.outcome.batches, run.last.batch, run.validations("loss")) == (4, 4, [(4, 0.25)])
+
+
 def test_an_operation_that_is_not_completed_is_refused(tmp_path: Path) -> None:
     def forgetful(context: Any) -> None:
         for op in context.searcher.operations():
@@ -293,9 +313,48 @@ def test_parts_of_the_core_api_are_for_the_loop(tmp_path: Path) -> None:
     assert run.context.distributed.rank == 0
 
 
+def test_an_epoch_is_a_batch_unless_the_configuration_counts_in_epochs() -> None:
+    def fills(**config: Any) -> dict[str, Any]:
+        environment = TrialEnvironment(config=config, hparams={}, trial_seed=0)
+        return CoreLoopCall.of(CoreNativeContext(environment), [6], None).configuration_fills()
+
+    assert fills() == {"searcher.metric": "loss", "searcher.max_length": {"batches": 6}}
+    assert fills(min_checkpoint_period={"epochs": 2})["searcher.max_length"] == {"epochs": 6}
+
+
 @pytest.mark.parametrize("kind", [CoreLoopCall, OperationsCall])
 def test_several_slots_are_refused(tmp_path: Path, kind: Any) -> None:
     call = kind(CoreRunOfTest(tmp_path).context)
     environment = TrialEnvironment(config={"resources": {"slots_per_trial": 2}}, hparams={}, trial_seed=0)
     with pytest.raises(UnsupportedFeatureError, match=r"resources\.slots_per_trial: 2 is refused"):
         call.check(environment)
+
+
+def test_hyperparameters_that_the_body_calls_invalid_end_the_trial(tmp_path: Path) -> None:
+    def invalid(context: Any) -> None:
+        for _ in context.epochs(4):
+            context.train.report_early_exit(EarlyExitReason.INVALID_HP)
+
+    with pytest.raises(InvalidHP):
+        CoreRunOfTest(tmp_path).run(invalid)
+
+
+WITHOUT_TORCH = """
+import sys
+import det_native as det
+context = det.experimental.core.init(local=True)
+for epoch in context.epochs(2):
+    context.report(loss=epoch)
+print([name for name in ("torch", "tensorflow", "jax") if name in sys.modules])
+"""
+
+
+@pytest.mark.slow
+def test_a_loop_imports_no_framework(tmp_path: Path) -> None:
+    script = tmp_path / "loop.py"
+    script.write_text(WITHOUT_TORCH)
+    environment = os.environ | {"DET_RECORD": "off"}
+    ran = subprocess.run(
+        [sys.executable, script], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert ran.stdout.splitlines()[-1] == "[]"

@@ -70,7 +70,7 @@ def test_a_killed_trial_goes_on_to_the_same_numbers(
 
 SEARCHED = """
 context = det.experimental.core.init({
-    "searcher": {"name": "grid", "metric": "loss", "max_length": {"epochs": 3}},
+    "searcher": {"name": "grid", "metric": "loss", "max_length": {"batches": 3}},
     "hyperparameters": {"step": {"type": "categorical", "vals": [1, 3, 2]}},
 }, show="none")
 total, seen = 10, []
@@ -88,6 +88,7 @@ def test_of_a_search_the_best_trial_comes_home(kernel: Kernel, cluster: Cluster)
     kernel.run(SEARCHED)
     kernel.run(SEARCHING)
     assert kernel.value("seen") == [7, 4, 1]
+    assert kernel.value("context.experiment.best_trial.hparams") == {"step": 3}
     experiment = cluster.attach(kernel.value("context.experiment.id"))
     assert sorted(trial.detail().best_validation for trial in experiment.trials) == [1, 4, 7]
 

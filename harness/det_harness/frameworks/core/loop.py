@@ -12,6 +12,7 @@ from det_harness.loops.controller import PassesController
 from det_harness.trial.services import Services
 from det_native.core.loop_call import CoreLoopCall, OperationsCall
 from det_native.core.searcher import SearcherOperation
+from det_native.core.train import invalid_hp
 
 
 class CoreLoopController(PassesController):
@@ -39,6 +40,10 @@ class CoreLoopController(PassesController):
         self._training.begin_pass()
 
     def _after_body(self) -> None:
+        run = self._training.run
+        run.rows.pass_all()
+        if run.invalid:
+            raise invalid_hp()
         if not self._left:
             next(self._operations, None)  # refuses an operation that was not reported as completed
         super()._after_body()

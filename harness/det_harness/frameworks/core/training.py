@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from det_harness.core.context import core_context
+from det_harness.core.run import CoreRun
 from det_harness.loops.facts import LoopFacts
 from det_harness.loops.rows import EpochRows
 from det_harness.loops.training import LoopTraining
@@ -19,6 +19,8 @@ from det_harness.trial.schedule import Schedule
 from det_harness.trial.services import PassingReporter, Services
 from det_harness.trial.throttle import Throttle
 from det_native.core.cluster_info import get_cluster_info
+from det_native.core.context import Context
+from det_native.core.distributed import DistributedContext
 from det_native.core.loop_call import CoreLoopCall, OperationsCall
 from det_native.schema.lengths import UNTOLD
 from det_native.tensorboard import place
@@ -26,9 +28,9 @@ from det_native.tensorboard import place
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from det_harness.core.run import CoreRun
 
 _FACTS = "loop.json"
+_ONE_PROCESS = DistributedContext(rank=0, size=1, local_rank=0, local_size=1, cross_rank=0, cross_size=1)
 
 
 class CoreLoop(LoopFacts):
@@ -115,6 +117,21 @@ class BodyCheckpoints:
         return uuid
 
 
+class LoopRun(CoreRun):
+    """What the loop's body has reported; an operation is as long as it is to be where the body counts no steps."""
+
+    def __init__(self, services: Services, training: CoreTraining) -> None:
+        super().__init__(services, get_cluster_info(), _ONE_PROCESS)
+        self._training = training
+
+    def completed(self, searcher_metric: Any) -> None:
+        """Note that the operation of the search is done."""
+        self.rows.pass_all()
+        if self.steps <= self._training.done:
+            self.done(self._training.done + self._training.rest)
+        super().completed(searcher_metric)
+
+
 class CoreTraining(LoopTraining):
     """Restores and saves a trial by what its loop has changed.
 
@@ -142,14 +159,18 @@ class CoreTraining(LoopTraining):
     def running(self) -> Iterator[None]:
         """Have the Core API of the context report for this trial in the block."""
         with place.writing_to(self.services.tensorboard):
+            environment = self.services.environment
+            if self.loop.quick:
+                environment = replace(environment, stage={"batches": 1})
             users = replace(
                 self.services,
+                environment=environment,
                 reporter=self._reporter.of_loop(),
                 checkpoints=BodyCheckpoints(self.services.checkpoints, self),
                 schedule=Schedule(self.schedule.periods),
                 count=None,  # type: ignore[arg-type]  # made of the schedule
             )
-            self.core = core_context(users, get_cluster_info())
+            self.core = Context(LoopRun(users, self))
             self._call.context.join(self.core)
             yield
             if self._left and not self.services.stop_requested():
@@ -165,6 +186,12 @@ class CoreTraining(LoopTraining):
         self.begin_pass()
         try:
             yield
+        except BaseException:
+            with suppress(Exception):
+                self.run.rows.close()
+            raise
+        else:
+            self.run.rows.close()
         finally:
             self.run.measure(None)
 
@@ -187,10 +214,16 @@ class CoreTraining(LoopTraining):
         """Whether the body has reported something in its pass, or there is nothing that could be gone back to."""
         return self._reporter.used or not self.done
 
+    @property
+    def rest(self) -> int:
+        """Batches that an operation has at least."""
+        length = self.schedule.periods.length
+        return 1 if length >= UNTOLD.units else max(1, length - self.done)
+
     def begin_pass(self) -> None:
         """Note how a pass begins, where the body makes checkpoints of its own."""
-        self._reporter.used = False
-        self.run.acknowledged = False
+        self._reporter.used = self.run.acknowledged = False
+        self.run.services.schedule.progress.last_checkpointed = UNTOLD.units  # the loop saves what it does
         if self._stores or not self._beginning[0]:
             self._note_beginning(self._changes.content() if self._stores else self._changes.before)
 
@@ -200,10 +233,9 @@ class CoreTraining(LoopTraining):
 
     def end_pass(self) -> None:
         """Count a pass that has ended as the steps that were reported in it."""
-        steps, length = self.run.steps - self.done, self.schedule.periods.length
+        steps = self.run.steps - self.done
         if isinstance(self._call, OperationsCall):
-            rest = 1 if length >= UNTOLD.units else length - self.done
-            self.rows.epoch_length = self.epoch_length = max(steps, rest, 1)
+            self.rows.epoch_length = self.epoch_length = max(steps, self.rest)
         elif steps > 0 and steps != self.epoch_length:
             self.count_passes_as(steps)
         self._passes += 1
@@ -222,7 +254,7 @@ class CoreTraining(LoopTraining):
         self.schedule.periods = replace(self.schedule.periods, length=self.done + max(left, 0))
 
     def _count(self) -> int:
-        return max(super()._count(), self.run.steps)
+        return max(super()._count(), self.run.steps, self.run.rows.last)
 
     # -- for the driver
 
