@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +15,13 @@ from torch import nn
 from det_native.experimental import core_v2
 
 EPOCHS = 4
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep what is reported in a spool of its own; no master is started for it."""
+    monkeypatch.setenv("DET_HOME", str(tmp_path))
+    monkeypatch.setenv("DET_RECORD", "off")
 
 
 @pytest.fixture(autouse=True)
@@ -47,8 +54,7 @@ def _loop(report: Callable[[int, dict[str, float]], Any], stops: Callable[[], bo
 
 def _bare() -> float:
     losses: list[Any] = []
-    with nullcontext():
-        return _loop(lambda steps, metrics: losses.append((steps, metrics)), lambda: False)
+    return _loop(lambda steps, metrics: losses.append((steps, metrics)), lambda: False)
 
 
 def _core() -> float:

@@ -60,6 +60,12 @@ def __getattr__(name: str) -> object:
         value: object = getattr(import_module(f"det_native.core.{_NAMES[name]}"), name)
         globals()[name] = value
         return value
+    if name.startswith("Dummy") or name == "SearcherContextMissing":
+        from det_native.unsupported import UnsupportedNameError
+
+        raise UnsupportedNameError(
+            f"det.core.{name} is not there: outside of an experiment det.core.init() gives objects of the same classes."
+        )
     raise AttributeError(f"module 'det_native.core' has no attribute {name!r}; it has: {', '.join(__all__)}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from det_native.core.cluster_info import ClusterInfo, TrialInfo, set_info
@@ -77,8 +77,7 @@ class UnmanagedRun(LocalExperiment):
         try:
             self._resume = self._recording.wait().resume
         except MasterError:
-            with suppress(OSError):
-                self._folder.remove()
+            self._folder.discard()
             raise
 
     def session(self) -> Session:
@@ -115,7 +114,8 @@ class UnmanagedRun(LocalExperiment):
         )
 
     def _request(self, why_no_program: str) -> KernelRun:
-        return super()._request(why_no_program).model_copy(update={"external": self._external})
+        named = {"external": self._external} if self._external else {}
+        return super()._request(why_no_program).model_copy(update=named)
 
     def _trial(self, reporter: SpoolReporter, observe: Observe | None) -> LocalTrial:
         trial = super()._trial(reporter, observe)

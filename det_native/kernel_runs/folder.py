@@ -76,6 +76,10 @@ class RunFolder:
         """Remove that: another machine's master has the run."""
         (self.path / REQUEST_NAME).unlink(missing_ok=True)
 
+    def discard(self) -> None:
+        """Remove the run's own folder: it has not begun."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
     def remove(self) -> None:
         """Remove the folder of a run that nobody records."""
         if self.temporary:

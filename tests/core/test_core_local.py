@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,7 +15,9 @@ import pytest
 import det_native as det
 from det_native import core
 from det_native.core import Context
+from det_native.errors import MasterError
 from det_native.experimental import core_v2
+from det_native.unsupported import UnsupportedNameError
 
 
 @pytest.fixture
@@ -103,6 +106,38 @@ def test_wrong_arguments_are_one_sentence(context: Context, call: Callable[[Cont
     with pytest.raises(Exception, match=said) as raised:
         call(context)
     assert "\n" not in str(raised.value)
+
+
+def test_a_script_whose_master_is_not_there_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DET_RECORD")
+    monkeypatch.setenv("DET_MASTER", "http://127.0.0.1:1")
+    with pytest.raises(MasterError, match=r"127\.0\.0\.1:1"):
+        core_v2.init(defaults=core_v2.DefaultConfig(name="x"))
+    assert list((Path(os.environ["DET_HOME"]) / "runs").iterdir()) == []
+    assert det.get_cluster_info() is None
+
+
+def test_scripts_of_determined_find_their_names() -> None:
+    program = (
+        "import det_native.compat, logging\n"
+        "import determined as det\n"
+        "from determined import core, util\n"
+        "from determined.experimental import core_v2\n"
+        "logging.basicConfig(level=logging.INFO, format=det.LOG_FORMAT)\n"
+        "def main(core_context: det.core.Context) -> None:\n"
+        "    core_context.train.report_training_metrics(steps_completed=1, metrics={'loss': 0.5})\n"
+        "if __name__ == '__main__':\n"
+        "    with det.core.init(tensorboard_mode=core.TensorboardMode.MANUAL) as context:\n"
+        "        main(context)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "det_native.core: training metrics after step 1: {'loss': 0.5}" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["DummyTrainContext", "SearcherContextMissing"])
+def test_classes_that_are_not_needed_are_one_sentence(name: str) -> None:
+    with pytest.raises(UnsupportedNameError, match=rf"det\.core\.{name} is not there"):
+        getattr(core, name)
 
 
 def test_every_name_of_the_package_is_there() -> None:

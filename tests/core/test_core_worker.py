@@ -115,6 +115,19 @@ def test_a_quick_loop_reports_every_row_in_order(tmp_path: Path) -> None:
     assert validations == [5_000, 10_000, 15_000, 20_000]
 
 
+def test_rows_that_come_in_parts_are_in_few_reports(tmp_path: Path) -> None:
+    door = WorkerDoor(tmp_path)
+    with door.context as context:
+        for step in range(1, 501):
+            context.train.report_training_metrics(step, {"loss": float(step)})
+            context.train.report_training_metrics(step, {"rate": 0.5} if step % 2 else {"norm": 2.0})
+    expected = [
+        {"batch": step, "loss": float(step), **({"rate": 0.5} if step % 2 else {"norm": 2.0})} for step in range(1, 501)
+    ]
+    assert door.rows("training") == expected
+    assert len(door.reports.of("metrics")) < 250
+
+
 def saved(folder: Path) -> Any:
     """Return the checkpoint of a first run."""
     door = WorkerDoor(folder)

@@ -34,8 +34,8 @@ def report(*items: dict[str, Any]) -> dict[str, Any]:
     return {"type": "media", "items": list(items)}
 
 
-def logged(batches: list[int], **columns: list[float | None]) -> dict[str, Any]:
-    return {"type": "metrics", "kind": "logged", "batches": batches, "metrics": columns}
+def logged(batches: list[int], kind: str = "logged", **columns: list[float | None]) -> dict[str, Any]:
+    return {"type": "metrics", "kind": kind, "batches": batches, "metrics": columns}
 
 
 def shown(fixture: Fixture, **options: Any) -> list[tuple[int, str]]:
@@ -79,10 +79,15 @@ def test_a_run_owns_the_media_after_its_beginning(fixture: Fixture) -> None:
     assert shown(fixture, limit=2) == [(2, "samples"), (4, "other")]
 
 
-def test_logs_of_one_batch_are_one_row_whenever_they_come(fixture: Fixture) -> None:
+@pytest.mark.parametrize("kind", MetricKind)
+def test_what_comes_after_one_batch_is_one_row_whenever_it_comes(fixture: Fixture, kind: MetricKind) -> None:
     run = fixture.run()
-    run.say(logged([1, 3], f1=[0.1, 0.3]), logged([3, 4], recall=[0.7, 0.8], f1=[0.5, None]), logged([4], f1=[0.9]))
-    assert rows(fixture) == [(1, {"f1": 0.1}), (3, {"f1": 0.5, "recall": 0.7}), (4, {"recall": 0.8, "f1": 0.9})]
+    run.say(
+        logged([1, 3], kind, f1=[0.1, 0.3]),
+        logged([3, 4], kind, recall=[0.7, 0.8], f1=[0.5, None]),
+        logged([4], kind, f1=[0.9]),
+    )
+    assert rows(fixture, kind) == [(1, {"f1": 0.1}), (3, {"f1": 0.5, "recall": 0.7}), (4, {"recall": 0.8, "f1": 0.9})]
 
 
 def test_what_is_logged_overwrites_no_rows_of_the_training(fixture: Fixture) -> None:
@@ -97,6 +102,18 @@ def test_values_that_are_not_finite_stay_what_they_are_when_rows_are_merged(fixt
     assert rows(fixture) == [(1, {"c": 1.0, "a": "Infinity", "b": "NaN"})]
 
 
+def test_parts_of_a_validation_may_be_anything(fixture: Fixture) -> None:
+    def validation(metrics: dict[str, list[float | None]], values: dict[str, list[Any]]) -> dict[str, Any]:
+        return {"type": "metrics", "kind": "validation", "batches": [1], "metrics": metrics, "values": values}
+
+    run = fixture.run()
+    run.say(validation({"loss": [1.0], "odd": [2.0]}, {"name": ["a"], "list": [[1, 2]]}))
+    run.say(validation({"second": [3.0], "name": [4.0]}, {"odd": ["text"]}))
+    assert rows(fixture, MetricKind.VALIDATION) == [
+        (1, {"loss": 1.0, "second": 3.0, "name": 4.0, "odd": "text", "list": [1, 2]})
+    ]
+
+
 def test_a_run_that_continues_keeps_what_was_logged_at_its_beginning(fixture: Fixture) -> None:
     fixture.run().say(logged([2, 4, 6], f1=[0.2, 0.4, 0.6]))
     new = fixture.run(start_batch=4)
@@ -106,18 +123,20 @@ def test_a_run_that_continues_keeps_what_was_logged_at_its_beginning(fixture: Fi
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(3))
-def test_curves_are_those_of_the_rows_however_often_rows_are_merged(fixture: Fixture, seed: int) -> None:
+@pytest.mark.parametrize(("seed", "kind"), list(enumerate(MetricKind)))
+def test_curves_are_those_of_the_rows_however_often_rows_are_merged(
+    fixture: Fixture, seed: int, kind: MetricKind
+) -> None:
     chance = random.Random(seed)
     run = fixture.run()
     values: dict[int, float] = {}
     for batch in range(1, BASE * 9 + 3):
         for _ in range(chance.choice([1, 1, 1, 2, 3])):
             values[batch] = chance.random()
-            run.say(logged([batch], f1=[values[batch]]))
+            run.say(logged([batch], kind, f1=[values[batch]]))
     with fixture.database.read() as connection:
-        read = series.read(connection, fixture.trial_id, MetricKind.LOGGED, "f1", points=4)
-        (whole,) = series.curves(connection, fixture.trial_id, [MetricKind.LOGGED], points=10_000)
+        read = series.read(connection, fixture.trial_id, kind, "f1", points=4)
+        (whole,) = series.curves(connection, fixture.trial_id, [kind], points=10_000)
     assert min(value for value in read.minimum if value is not None) == min(values.values())
     assert max(value for value in read.maximum if value is not None) == max(values.values())
     assert (whole.batch, whole.mean, whole.last) == (list(values), list(values.values()), [*values.values()][-1])

@@ -9,7 +9,7 @@ from typing import Any
 Pass = Callable[[list[int], dict[str, list[float]]], None]
 
 # So often a thread passes on what was gathered; so many rows the loop passes on itself.
-_SECONDS = 0.05
+_SECONDS = 0.2
 _ROWS = 5_000
 
 

@@ -4,33 +4,51 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
+from det_native.schema.rest import LONGEST_NAMES
+
 # The most rows and the most values of one report, so that a request with it is not larger than the master takes.
 ROWS = 10_000
 _VALUES = 200_000
+# Rows of unlike names are in one report as long as it has no more names: far fewer than a report can have.
+_UNLIKE_NAMES = 64
 
 Columns = dict[str, list[float | None]]
 
 
 class TrainingRows:
-    """Rows of training metrics, all of the same names."""
+    """Rows of training metrics, one for each batch; a metric that a row lacks is None there."""
 
     def __init__(self) -> None:
         self.batches: list[int] = []
         self.columns: Columns = {}
 
     def takes(self, names: Collection[str], batches: list[int]) -> bool:
-        """Return whether rows of these names can be added: of a report no two are of one batch."""
+        """Return whether rows of these names can be added: they rise, and a report of all of them is not too large."""
         if not self.batches:
             return True
-        later = not batches or batches[0] > self.batches[-1]
-        return later and names == self.columns.keys() and len(self.batches) + len(batches) <= ROWS
+        if len(self.batches) + len(batches) > ROWS or (batches and batches[0] < self.batches[-1]):
+            return False
+        if names == self.columns.keys():
+            return True
+        all_names = {*self.columns, *names}
+        return len(all_names) <= _UNLIKE_NAMES and sum(map(len, all_names)) <= LONGEST_NAMES
 
     def add(self, batches: list[int], metrics: Mapping[str, list[float | None]]) -> None:
-        """Add rows."""
-        if not self.batches:
-            self.columns = {name: [] for name in metrics}
-        self.batches += batches
+        """Add rows; what comes after the same batch as the last row is a part of that."""
         columns = self.columns
+        if not self.batches:
+            self.columns = columns = {name: [] for name in metrics}
+        elif batches and batches[0] == self.batches[-1]:
+            for name, column in metrics.items():
+                if column[0] is not None:
+                    columns.setdefault(name, [None] * len(self.batches))[-1] = column[0]
+            batches, metrics = batches[1:], {name: column[1:] for name, column in metrics.items()}
+        if metrics.keys() != columns.keys():
+            for name in metrics:
+                columns.setdefault(name, [None] * len(self.batches))
+            absent: list[float | None] = [None] * len(batches)
+            metrics = {**dict.fromkeys(columns, absent), **metrics}
+        self.batches += batches
         for name, column in metrics.items():
             columns[name] += column
 
