@@ -129,7 +129,7 @@ class CoreRun(CoreState):
         return stopped or self._stage_done
 
     def validated_after(self, steps: int, metrics: Mapping[str, Any]) -> None:
-        """Note whether a stage of the search is done: code of Determined 0.38 asks for no length, and is preempted then.
+        """Note whether a stage of the search is done: code of Determined 0.38 asks for no length, and is preempted.
 
         Parameters
         ----------
