@@ -101,6 +101,7 @@ class SearcherContext(PublicNames):
         together = searcher_mode is SearcherMode.WorkersAskChief
         if not together:
             refuse_other_ranks(run.distributed, "searcher.operations(ChiefOnly)")
+        run.length_asked = True
         length = run.length
         operation = SearcherOperation(run, int(run.distributed.broadcast(length)) if together else length)
         yield operation

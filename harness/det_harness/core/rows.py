@@ -125,6 +125,7 @@ class CoreRows:
         if recorded:
             run.services.reporter.validation(steps, recorded)
         run.services.schedule.progress.last_validated = steps
+        run.validated_after(steps, recorded)
 
     def _place(self, group: str, steps: int) -> int:
         """Return after how many steps a row is kept: it never goes back."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import tempfile
+from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
@@ -56,6 +57,9 @@ class CoreRun(CoreState):
         self.invalid = False
         self._stopped_early = False
         self._completed = False
+        #: Whether the code has asked how far it is to train.
+        self.length_asked = False
+        self._stage_done = False
         self._measuring = ExitStack()
         services.count.ask(lambda: max(self.steps, self.rows.last))
         self._said_progress = 0.0
@@ -124,8 +128,27 @@ class CoreRun(CoreState):
     # -- what it asks
 
     def stop_requested(self) -> bool:
-        """Whether the training is to end."""
-        return self.services.stop_requested()
+        """Whether the training is to end; it has completed where that is since a stage of the search is done."""
+        stopped = self.services.stop_requested()
+        if self._stage_done and not stopped:
+            self._completed = True
+        return stopped or self._stage_done
+
+    def validated_after(self, steps: int, metrics: Mapping[str, Any]) -> None:
+        """Note whether a stage of the search is done: code of Determined 0.38 asks for no length, and is preempted.
+
+        Parameters
+        ----------
+        steps : int
+        metrics : mapping
+            They may have the unit of the stage by its name, as ``time_metric`` says there.
+        """
+        stage = self.services.environment.stage
+        if stage is None or self.length_asked or self.services.environment.metric not in metrics:
+            return
+        ((unit, units),) = stage.items()
+        done = metrics.get(unit, steps if unit == "batches" else 0)
+        self._stage_done = isinstance(done, int | float) and done >= units
 
     def best(self) -> float | None:
         """Return the experiment's best value of the searcher's metric."""
@@ -190,7 +213,8 @@ class CoreRun(CoreState):
         if self.distributed.rank == 0 and not self.invalid:
             self._check_compared()
         progress.validated_at_end = True
-        if self._stopped_early or not self.services.schedule.over:
+        of_stage = self._completed and self.services.environment.stage is not None
+        if self._stopped_early or not (self.services.schedule.over or of_stage):
             progress.ended = True  # the code says how long it trains
 
     def _check_compared(self) -> None:

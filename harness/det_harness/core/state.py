@@ -31,6 +31,9 @@ class CoreState:
         self._restored: CheckpointManifest | None = None
         services.count.ask(lambda: self.steps)
 
+    def validated_after(self, steps: int, metrics: Mapping[str, float]) -> None:
+        """Note the metrics of a validation after so many steps."""
+
     def pass_rows(self) -> None:
         """Report what was gathered so far, before what comes next."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,11 @@ def test_a_folder_is_submitted_with_what_is_included(sdk_master: Master, folder:
     assert experiment.config["hyperparameters"]["lr"]["val"] == 0.1
     assert files_of(experiment) == ["data/rows.csv", "helper.py", "model_def.py"]
     assert sdk_master.world.wait_for_jobs(1)[0].experiment_id == experiment.id
+    with tarfile.open(experiment.download_code(tmp_path / "code of it")) as archive:
+        assert sorted(archive.getnames()) == files_of(experiment)
+        content = archive.extractfile("data/rows.csv")
+        assert content is not None
+        assert content.read() == b"1\n"
     experiment.kill()
     assert experiment.wait() == client.ExperimentState.CANCELED  # type: ignore[comparison-overlap]
 
