@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from det_native.schema.rest import LONGEST_NAMES
+from det_native.schema.reports import LONGEST_NAMES
 
 # The most rows and the most values of one report, so that a request with it is not larger than the master takes.
 ROWS = 10_000
