@@ -14,7 +14,6 @@ from pathlib import Path
 
 import det_native.compat
 from det_native.absent import sentence_for
-from det_native.errors import ArgumentError
 from det_native.frameworks import known_frameworks
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -53,9 +52,8 @@ def _found(module: str, name: str) -> Found:
     try:
         exec(statement, {})  # noqa: S102 (names of the list, as code has them)
     except ImportError as error:
-        return Found(module, name, here=False, said=str(error))
-    except ArgumentError:  # a value that is there after a call
-        return Found(module, name, here=True)
+        after_call = name in getattr(sys.modules.get(module), "_OF_CONTEXT", ())  # there after core_v2.init()
+        return Found(module, name, here=after_call, said=str(error))
     return Found(module, name, here=True)
 
 
