@@ -83,6 +83,8 @@ class EventStream(Iterator[rest.Event]):
         Seconds without any connection after which the error is raised.
     pause : float
         Seconds before the first try to connect again; it doubles up to 5 s.
+    goes_on : callable
+        Whether an experiment that has ended goes on since then, by its name outside.
 
     Raises
     ------
@@ -100,7 +102,9 @@ class EventStream(Iterator[rest.Event]):
         *,
         patience: float = PATIENCE,
         pause: float = FIRST_PAUSE,
+        goes_on: Callable[[], bool] = lambda: False,
     ) -> None:
+        self._goes_on = goes_on
         self._connect = connect
         self._has_ended = has_ended
         self._last = after
@@ -159,7 +163,8 @@ class EventStream(Iterator[rest.Event]):
         if event.id <= self._last:
             return None
         self._last = event.id
-        self._finished = event.type == "experiment" and ExperimentState(event.data["state"]).terminal
+        ended = event.type == "experiment" and ExperimentState(event.data["state"]).terminal
+        self._finished = ended and not self._goes_on()
         return event
 
     def _wait_before_retry(self, error: MasterUnreachableError) -> None:

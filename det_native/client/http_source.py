@@ -238,6 +238,7 @@ class HttpSource(Source):
             has_ended=lambda: self.experiment(experiment_id).state.terminal,
             after=after,
             patience=self.patience,
+            goes_on=lambda: not self.experiment(experiment_id).state.terminal,
         )
 
     def kill(self, experiment_id: int) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -85,12 +87,38 @@ def test_an_error_of_the_script_is_that_of_the_experiment(recorded: Home, tmp_pa
         newest().wait(show="none")
 
 
+@contextmanager
+def waiting(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """Have the script train until it waits in its middle."""
+    command = [sys.executable, str(SCRIPT), str(folder), *arguments]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=folder)
+    try:
+        assert process.stdout is not None
+        assert any(line.strip() == "waiting" for line in process.stdout)
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("how", ["stop", "Ctrl-C"])
+def test_a_script_ends_when_it_is_asked_to(recorded: Home, tmp_path: Path, how: str) -> None:
+    with waiting(tmp_path, "asks" if how == "stop" else "waits", how) as process:
+        if how == "stop":
+            newest().stop()
+            assert process.wait(PATIENCE) == 0
+        else:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(PATIENCE) != 0
+    assert end_of(newest()) is ExperimentState.CANCELED
+    assert run(tmp_path, "", how).returncode == 0
+    assert end_of(newest()) is ExperimentState.COMPLETED
+    assert losses(newest()) == LOSSES
+
+
 def test_a_name_that_a_process_works_under_is_refused(recorded: Home, tmp_path: Path) -> None:
-    command = [sys.executable, str(SCRIPT), str(tmp_path), "waits", "busy"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=tmp_path) as first:
-        assert first.stdout is not None
+    with waiting(tmp_path, "waits", "busy") as first:
         assert first.stdin is not None
-        assert any(line.strip() == "waiting" for line in first.stdout)
         second = run(tmp_path, "", "busy")
         assert second.returncode == 1
         assert f"Process {first.pid} of this machine goes on with this training" in second.stderr

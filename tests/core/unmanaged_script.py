@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 import det_native as det
@@ -42,6 +43,11 @@ def main(folder: Path, ends: str, name: str | None) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         if step == ENDS and ends == "fails":
             raise RuntimeError("in the middle")
+        if step == ENDS and ends == "asks":
+            print("waiting", flush=True)
+            while not core_v2.preempt.should_preempt():
+                time.sleep(0.02)
+            return
         if step == ENDS and ends == "waits":
             print("waiting", flush=True)
             sys.stdin.readline()

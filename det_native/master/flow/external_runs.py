@@ -10,7 +10,7 @@ from typing import Any
 from det_native.errors import RequestError
 from det_native.master.flow.context import Context
 from det_native.master.flow.resume import find_resume
-from det_native.master.store import experiments, logs, runs, searches, trials
+from det_native.master.store import events, experiments, logs, runs, searches, trials
 from det_native.master.store.database import Transaction
 from det_native.schema.kernel_runs import KernelProcess, KernelRun, KernelRunRecorded
 from det_native.schema.manifests import CheckpointManifest
@@ -74,6 +74,7 @@ def go_on(transaction: Transaction, earlier: Earlier, asked: KernelRun, handle: 
     """Store a further run of the trial; from now on earlier ones are fenced off."""
     resume = earlier.resume
     runs.have_go_on(transaction, earlier.experiment_id, earlier.trial_id)
+    events.forget_states(transaction, earlier.experiment_id)
     searches.begin_anew(transaction, earlier.experiment_id)
     searches.keep_event(transaction, earlier.experiment_id, 1, event_data(Started()))
     trials.update_row(transaction, earlier.trial_id, target_batches=asked.length)
@@ -99,10 +100,11 @@ def _wait_for_end(context: Context, trial_id: int) -> None:
     while True:
         with context.database.read() as connection:
             run = runs.of_trial(connection, trial_id)[-1]
+            over = run.state is RunState.ENDED and experiments.get(connection, run.experiment_id).state.terminal
         process = KernelProcess.model_validate((run.handle or {})["kernel"])
-        if run.state is RunState.ENDED or not is_near(process.start, process.namespace) or time.monotonic() > end:
+        if over or not is_near(process.start, process.namespace) or time.monotonic() > end:
             return
-        if run.exit is None and is_alive(process.pid, process.start):
+        if run.state is not RunState.ENDED and run.exit is None and is_alive(process.pid, process.start):
             raise RequestError(
                 409,
                 f"Process {process.pid} of this machine goes on with this training. End it first, or give another "

@@ -15,7 +15,7 @@ from det_native.master.flow import external_runs
 from det_native.master.flow.context import Context, tell_experiment, tell_trial
 from det_native.master.flow.creation import readable
 from det_native.master.flow.places_of_checkpoints import stored
-from det_native.master.store import bundles, checkpoints, experiments, logs, runs, searches, secrets, trials
+from det_native.master.store import bundles, checkpoints, events, experiments, logs, runs, searches, secrets, trials
 from det_native.master.store.database import Transaction
 from det_native.master.store.encoding import check_text, now
 from det_native.schema.config import ExperimentConfig
@@ -90,6 +90,7 @@ def revive(context: Context, run_id: str) -> bool:
         if (trial.state, experiment.state) != (TrialState.CANCELED, ExperimentState.CANCELED):
             return False
         runs.revive(transaction, run)
+        events.forget_states(transaction, experiment.id)
         logs.add(transaction, trial.id, run_id, "system", ["Its process was heard of again: it goes on."])
         tell_experiment(transaction, experiment.id)
         tell_trial(transaction, trial.id)

@@ -100,6 +100,12 @@ def trial_changed(transaction: Transaction, trial: rest.Trial) -> None:
     emit(transaction, owner, "trial", trial.experiment_id, trial.id, trial.model_dump(mode="json"))
 
 
+def forget_states(transaction: Transaction, experiment_id: int) -> None:
+    """Forget in what states an experiment that goes on was: who reads from the beginning would find its end."""
+    states = events.c.type.in_(("experiment", "trial", "error"))
+    transaction.connection.execute(delete(events).where(events.c.experiment_id == experiment_id, states))
+
+
 def _prune(transaction: Transaction, trial_id: int | None) -> None:
     mine = (events.c.trial_id == trial_id) & (events.c.type == "metrics")
     oldest = (
