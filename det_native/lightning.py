@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from det_native.core.trainer_reports import TrainerReports
 from det_native.errors import MissingDependencyError
+from det_native.trainers.reports import TrainerReports
 
 try:
     from lightning.pytorch import Callback

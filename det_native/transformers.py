@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from transformers import TrainerCallback
 from transformers.trainer_utils import get_last_checkpoint
 
-from det_native.core.trainer_reports import TrainerReports
 from det_native.errors import ArgumentError
+from det_native.trainers.reports import TrainerReports
 
 if TYPE_CHECKING:
     from transformers import TrainerControl, TrainerState, TrainingArguments

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from det_native.core.trainer_reports import TrainerReports
 from det_native.errors import ArgumentError
+from det_native.trainers.reports import TrainerReports
 
 if TYPE_CHECKING:
     from det_native.core import Context

@@ -18,8 +18,8 @@ from det_harness.trial.schedule import Periods
 from det_harness.trial.services import Checkpoints, Services
 from det_native.pytorch import DataLoader, PyTorchTrial, PyTorchTrialContext
 from det_native.pytorch.gradients import Gradients
-from det_native.pytorch.trainer import Lengths, TrainerContext, TrainUnit, no_length
 from det_native.schema.lengths import UNTOLD, Length
+from det_native.trainers.pytorch import Lengths, TrainerContext, TrainUnit, no_length
 
 
 class MadeTrial(TrialClass):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from det_native.errors import ArgumentError, TrialDefinitionError
+from det_native.imports import load
 from det_native.pytorch.native_run import PyTorchRunContext
 from det_native.pytorch.trial import PyTorchTrial
 from det_native.schema.environment import Ranks, TrialEnvironment
@@ -141,8 +142,6 @@ def init(
     ...     trainer = det.pytorch.Trainer(MyTrial(context), context)
     ...     trainer.fit(max_length=det.pytorch.Epoch(10), validation_period=det.pytorch.Epoch(1))
     """
-    from det_harness.trial import rng
-
     from det_native import core
 
     if arguments:
@@ -155,6 +154,7 @@ def init(
             raise ArgumentError(f"det.pytorch.init({name}={value!r:.40}): give a dictionary.")
     with core.init(distributed=distributed if distributed is not None else _of_launch_layer()) as context:
         environment = _environment(context, hparams, exp_conf, aggregation_frequency)
+        rng = load("det_harness.trial.rng")
         with rng.preserved():
             rng.seed_all(environment.trial_seed)
             yield TrainerContext(environment, context)
@@ -257,9 +257,9 @@ class Trainer:
             checkpoint_policy=checkpoint_policy,
             step_zero_validation=step_zero_validation,
         )
-        from det_harness.frameworks.torch.trainer import train
-
-        train(self._trial, self._context, lengths, latest_checkpoint, test=test_mode)
+        load("det_harness.frameworks.torch.trainer").train(
+            self._trial, self._context, lengths, latest_checkpoint, test=test_mode
+        )
 
     def _profile(self, enabled: bool) -> None:
         if enabled:
@@ -294,8 +294,6 @@ def load_trial_from_checkpoint_path(
     CheckpointError
         If the weights do not fit the models.
     """
-    from det_harness.frameworks.torch.loading import load_trial
-
     from det_native.schema.manifests import CheckpointManifest
 
     if not (isinstance(trial_class, type) and issubclass(trial_class, PyTorchTrial)):
@@ -311,7 +309,9 @@ def load_trial_from_checkpoint_path(
             f"{folder} has no checkpoint: give a folder that checkpoint.download() has filled."
         ) from error
     environment = TrialEnvironment(config={}, hparams=manifest.hparams, managed=False)
-    return load_trial(trial_class, folder, environment, **dict(trial_kwargs or {}))
+    loading = load("det_harness.frameworks.torch.loading")
+    trial: PyTorchTrial = loading.load_trial(trial_class, folder, environment, **dict(trial_kwargs or {}))
+    return trial
 
 
 def _environment(
