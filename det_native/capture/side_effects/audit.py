@@ -72,6 +72,7 @@ class Outside:
         """Have Python tell; that cannot be taken back."""
         if not self._listens:
             self._listens = True
+            tempfile.gettempdir()  # whose first call holds a lock, and tells of a file, for which the hook asks it
             sys.addaudithook(self.hook)
             draws.listen(self._take_draw)
 
