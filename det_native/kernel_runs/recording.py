@@ -25,7 +25,6 @@ from det_native.errors import DetError, FencedError, MasterError, NotRecordedErr
 from det_native.kernel_runs.folder import RunFolder
 from det_native.schema.kernel_runs import KernelProcess, KernelRun, KernelRunRecorded
 from det_native.schema.processes import pid_namespace, start_mark
-from det_native.schema.rest import HashList
 
 if TYPE_CHECKING:
     from det_native.client.session import Session
@@ -220,6 +219,7 @@ class Recording:
         """Send a master contents that it lacks."""
         from det_native.client.upload import send_contents
         from det_native.schema import routes
+        from det_native.schema.rest import HashList
         from det_native.storage.blobs import BlobStore
 
         store = BlobStore(self.folder.blobs)

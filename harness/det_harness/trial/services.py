@@ -13,7 +13,6 @@ from det_harness.ranks.communicator import Communicator, OneProcess
 from det_harness.trial.batch_count import BatchCount
 from det_harness.trial.schedule import Schedule
 from det_native.schema.environment import TrialEnvironment
-from det_native.schema.job import TrialJob
 from det_native.schema.manifests import CheckpointManifest
 from det_native.schema.reports import EpochRow, SystemSample
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from det_harness.trial.throttle import Throttle
     from det_harness.trial.user_files import UserFiles
     from det_harness.trial.warm_start import WarmStart
+    from det_native.schema.job import TrialJob
 
 
 class OwnProcessNeededError(BaseException):

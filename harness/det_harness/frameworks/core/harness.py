@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from det_harness.frameworks.base import FrameworkHarness, LoopController, RandomStreams, untrainable
 from det_harness.trial import heap_file, rng
 from det_native.callsite import asking_frame
-from det_native.core.command import CommandCall
 from det_native.errors import UnsupportedFeatureError
 from det_native.process.streams import put_back
 from det_native.schema.environment import TrialEnvironment
@@ -47,6 +46,8 @@ class CoreHarness(FrameworkHarness):
 
     def controller(self, payload: Any, services: Services) -> Controller:
         """Return what runs a command."""
+        from det_native.core.command import CommandCall
+
         if not isinstance(payload, CommandCall):
             raise untrainable(payload)
         from det_harness.frameworks.core.command import CommandController
