@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -9,6 +10,8 @@ from det_native.core.distributed import refuse_other_ranks
 from det_native.core.modes import SearcherMode, Unit
 from det_native.errors import ArgumentError, shown_shortly
 from det_native.public_names import PublicNames
+
+logger = logging.getLogger("det_native.core")
 
 if TYPE_CHECKING:
     from det_harness.core.run import CoreRun
@@ -87,11 +90,6 @@ class SearcherContext(PublicNames):
 
         A search that has a trial train in stages (ASHA, PBT) runs it anew for each, and it continues from its latest
         checkpoint: the code saves one before it reports the operation as completed.
-
-        Raises
-        ------
-        RuntimeError
-            If the loop asks for the next one, and this one was not reported as completed.
         """
         run = self._run
         if not isinstance(searcher_mode, SearcherMode):
@@ -106,11 +104,9 @@ class SearcherContext(PublicNames):
         operation = SearcherOperation(run, int(run.distributed.broadcast(length)) if together else length)
         yield operation
         if run.distributed.rank == 0 and not operation.completed and not run.acknowledged:
-            raise shown_shortly(
-                RuntimeError(
-                    "The operation of context.searcher.operations() was not reported as completed: call "
-                    "op.report_completed(metric) at its end, or leave the loop with `return` or `break`."
-                )
+            logger.info(
+                "The operation of context.searcher.operations() was not reported as completed, and counts as it, with "
+                "the last validation: op.report_completed(metric) says with which metric."
             )
 
     def acknowledge_out_of_ops(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import warnings
 from pathlib import Path
 
@@ -22,10 +21,6 @@ SAID = {
     "distributed_launch/distributed.yaml": ["resources.shm_size", "environment.image"],
     "package/const.yaml": ["bind_mounts", "resources.resource_pool", "workspace"],
 }
-
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("det_native.core.command") is None, reason="commands as entrypoints come with their branch"
-)
 
 
 def name_of(path: Path) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,9 +20,6 @@ FOLDERS = Path(__file__).parents[2] / "determined_0_38"
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(
-        importlib.util.find_spec("det_native.core.command") is None, reason="commands as entrypoints come with them"
-    ),
 ]
 
 
@@ -56,12 +52,6 @@ def trained(name: str) -> client.Experiment:
 def values(experiment: client.Experiment, group: str, name: str) -> list[tuple[int, Any]]:
     trial = experiment.await_first_trial()
     return [(record.steps_completed, record.metrics[name]) for record in trial.iter_metrics(group)]
-
-
-def needs(module: str, name: str) -> None:
-    """Skip what comes with another branch."""
-    if importlib.util.find_spec(module) is None or not hasattr(importlib.import_module(module), name):
-        pytest.skip(f"{module}.{name} is not there yet")
 
 
 def test_first_step_metrics(cluster: Cluster) -> None:
@@ -143,21 +133,18 @@ def test_trial_classes(cluster: Cluster, name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["const", "distributed", "adaptive"])
 def test_the_trainer(cluster: Cluster, name: str) -> None:
-    needs("det_native.pytorch", "Trainer")
     experiment = trained(f"pytorch_trainer/{name}.yaml")
     steps = [step for step, _ in values(experiment, "validation", "validation_loss")]
     assert steps[:2] == [4, 8]
 
 
 def test_the_callback_of_keras(cluster: Cluster) -> None:
-    needs("det_native.keras", "DeterminedCallback")
     experiment = trained("keras_callback/const.yaml")
     assert len(values(experiment, "validation", "val_loss")) == 3
 
 
 @pytest.mark.parametrize("name", ["const", "adaptive"])
 def test_the_callback_of_transformers(cluster: Cluster, name: str) -> None:
-    needs("det_native.transformers", "DetCallback")
     pytest.importorskip("transformers")
     experiment = trained(f"hugging_face/{name}.yaml")
     assert values(experiment, "validation", "eval_loss")

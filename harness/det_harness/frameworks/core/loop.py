@@ -45,7 +45,7 @@ class CoreLoopController(PassesController):
         if run.invalid:
             raise invalid_hp()
         if not self._left:
-            next(self._operations, None)  # refuses an operation that was not reported as completed
+            next(self._operations, None)  # says if the operation was not reported as completed
         super()._after_body()
 
     def _is_used(self) -> bool:
