@@ -221,7 +221,8 @@ def test_an_operation_that_nobody_reports_as_completed_counts_as_it(tmp_path: Pa
             context.train.report_validation_metrics(steps_completed=3, metrics={"loss": 0.5})
 
     run = CoreRunOfTest(tmp_path).run(forgetful)
-    assert (run.outcome.batches, run.outcome.stopped, run.validations("loss")) == (3, False, [(3, 0.5)])
+    assert (run.outcome.batches, run.outcome.stopped) == (4, False)
+    assert run.validations("loss")[0] == (3, 0.5)
 
 
 def stores(context: Any) -> None:

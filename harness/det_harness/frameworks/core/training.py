@@ -123,6 +123,7 @@ class LoopRun(CoreRun):
     def __init__(self, services: Services, training: CoreTraining) -> None:
         super().__init__(services, get_cluster_info(), _ONE_PROCESS)
         self._training = training
+        self.length_asked = True  # the loop has it
 
     def completed(self, searcher_metric: Any) -> None:
         """Note that the operation of the search is done."""
