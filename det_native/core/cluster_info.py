@@ -53,6 +53,11 @@ class TrialInfo:
     debug: bool = False
     inter_node_network_interface: str | None = None
 
+    @property
+    def _config(self) -> dict[str, Any]:
+        """`config`, as published code for Determined names it."""
+        return self.config
+
 
 @dataclass(frozen=True)
 class RendezvousInfo:
