@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 from det_native.client.history import as_numbers
@@ -75,6 +76,17 @@ class CheckpointFacts:
     def metrics(self) -> dict[str, Any]:
         """Validation metrics at its batch; empty if the trial was not validated there."""
         return as_numbers(self._known.metrics)
+
+    @property
+    def training(self) -> SimpleNamespace:
+        """Its training, as Determined 0.38 has it: numbers, configuration, hyperparameters, validation metrics."""
+        return SimpleNamespace(
+            experiment_id=self.experiment_id,
+            trial_id=self.trial_id,
+            experiment_config=self.experiment_config,
+            hparams=self.hparams,
+            validation_metrics={"avgMetrics": self.metrics},
+        )
 
     @property
     def validation(self) -> dict[str, Any]:

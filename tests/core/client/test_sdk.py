@@ -133,6 +133,8 @@ def test_a_checkpoint_tells_its_metrics_and_keeps_notes(sdk_master: Master, tmp_
     [training, validation] = checkpoint.get_metrics()
     assert (training.group, training.steps_completed) == ("training", 20)
     assert validation.metrics["loss"] == 0.1
+    assert checkpoint.training.validation_metrics["avgMetrics"]["loss"] == 0.1
+    assert (checkpoint.training.experiment_id, checkpoint.training.hparams) == (number, checkpoint.hparams)
     checkpoint.add_metadata({"by": "me"})
     again = client.get_checkpoint(checkpoint.uuid)
     checkpoint.remove_metadata(["by"])
