@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from det_harness.core.gathered import GatheredRows
-from det_harness.core.state import CoreState
+from det_harness.core.state import MOST_STEPS, CoreState
 from det_harness.logged.numbers import number_of
 from det_harness.trial import activity
 from det_harness.trial.forks import end_forked_child
@@ -59,9 +59,9 @@ class CoreRows:
             count = operator.index(steps)
         except TypeError:
             count = -1
-        if count < 0 or steps is True or steps is False:
-            raise ArgumentError(f"{call}: steps_completed={steps!r:.60}: give a whole number from 0.")
-        if not isinstance(metrics, Mapping):
+        if not 0 <= count <= MOST_STEPS or steps is True or steps is False:
+            raise ArgumentError(f"{call}: steps_completed={steps!r:.60}: give a whole number from 0 to {MOST_STEPS}.")
+        if not isinstance(metrics, Mapping) or not all(isinstance(name, str) for name in metrics):
             raise ArgumentError(f"{call}: metrics={metrics!r:.60}: give a dictionary of numbers by name.")
         run.begin(count)
         place = self._place(group, count)

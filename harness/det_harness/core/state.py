@@ -8,6 +8,9 @@ from det_harness.trial.services import Services
 from det_native.schema.manifests import CheckpointManifest
 from det_native.trial import DistributedContext
 
+#: What JSON and every database can have.
+MOST_STEPS = 2**52
+
 
 class CoreState:
     """How far a trial is, on its services.

@@ -13,7 +13,7 @@ from typing import Any
 from uuid import uuid4
 
 from det_harness.core import sharded
-from det_harness.core.state import CoreState
+from det_harness.core.state import MOST_STEPS, CoreState
 from det_native.errors import ArgumentError, RankLostError
 from det_native.schema.manifests import CheckpointManifest
 
@@ -250,6 +250,6 @@ def _checked(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
 
 
 def _steps(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ArgumentError(f"metadata['steps_completed'] is {value!r}: give a whole number from 0.")
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST_STEPS:
+        raise ArgumentError(f"metadata['steps_completed'] is {value!r}: give a whole number from 0 to {MOST_STEPS}.")
     return value
