@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -77,7 +78,7 @@ class UnmanagedRun(LocalExperiment):
         try:
             self._resume = self._recording.wait().resume
         except MasterError:
-            self._folder.discard()
+            shutil.rmtree(self._folder.path, ignore_errors=True)
             raise
 
     def session(self) -> Session:

@@ -63,7 +63,7 @@ WRONG: list[tuple[Callable[[Context], Any], str]] = [
     (lambda c: c.train.report_training_metrics(-1, {}), "whole number from 0"),
     (lambda c: c.train.report_training_metrics(10**30, {}), "whole number from 0 to"),
     (lambda c: c.checkpoint.upload(".", {"steps_completed": 10**30}), "whole number from 0 to"),
-    (lambda c: c.train.report_training_metrics(1, {1: 2.0}), "numbers by name"),
+    (lambda c: c.train.report_training_metrics(1, {1: 2.0}), "names of metrics are text"),
     (lambda c: c.train.report_training_metrics(1, [1.0]), "a dictionary of numbers by name"),
     (lambda c: c.train.report_validation_metrics(1.5, {}), "steps_completed=1.5"),
     (lambda c: c.train.report_validation_metrics(1, {3: 1.0}), "names of metrics are text"),

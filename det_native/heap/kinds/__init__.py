@@ -12,6 +12,7 @@ OF_LIBRARIES |= {
     "jax": ("jax_",),
     "jaxlib": ("jax_",),
     "keras": ("keras2", "keras3"),
+    "lightgbm": ("boosters",),
     "numpy": ("numpy_",),
     "pandas": ("pandas_",),
     "polars": ("polars_",),
@@ -19,4 +20,5 @@ OF_LIBRARIES |= {
     "tensorflow": ("tensorflow_", "tensorflow_datasets"),
     "tensorflow_estimator": ("tensorflow_",),
     "torch": ("torch_",),
+    "xgboost": ("boosters",),
 }

@@ -61,8 +61,11 @@ class CoreRows:
             count = -1
         if not 0 <= count <= MOST_STEPS or steps is True or steps is False:
             raise ArgumentError(f"{call}: steps_completed={steps!r:.60}: give a whole number from 0 to {MOST_STEPS}.")
-        if not isinstance(metrics, Mapping) or not all(isinstance(name, str) for name in metrics):
+        if not isinstance(metrics, Mapping):
             raise ArgumentError(f"{call}: metrics={metrics!r:.60}: give a dictionary of numbers by name.")
+        for name in metrics:
+            if not isinstance(name, str):
+                raise ArgumentError(f"{call}: names of metrics are text, not {name!r:.60}.")
         run.begin(count)
         place = self._place(group, count)
         run.done(place if group == TRAINING else count)
