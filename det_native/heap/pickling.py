@@ -44,7 +44,7 @@ class HeapPickler(cloudpickle.Pickler):  # type: ignore[misc]
         cls = type(obj)
         if cls is str:
             return ("within", obj[len(self._folder) :]) if obj.startswith(self._folder) else None
-        if cls in ATOMS:
+        if cls in ATOMS or (cls in (tuple, frozenset) and not obj):  # there is one empty tuple in a process
             return None
         if cls is Missing:
             return "missing", obj.what

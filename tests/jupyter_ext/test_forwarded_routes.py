@@ -57,7 +57,7 @@ def test_what_the_workspace_asks_for_is_passed_on(method: str, path: str) -> Non
     assert resolve(method, path) == f"/api/v1/{path}"
 
 
-@pytest.mark.parametrize("action", ["pause", "resume", "stop", "kill", "activate"])
+@pytest.mark.parametrize("action", ["pause", "resume", "stop", "kill"])
 def test_what_a_user_interface_does_is_passed_on_as_post_only(action: str) -> None:
     assert resolve("POST", f"experiments/7/{action}") == f"/api/v1/experiments/7/{action}"
     assert resolve("POST", f"trials/7/{action}") is None

@@ -26,7 +26,7 @@ from det_native.schema.environment import TrialEnvironment
 logger = logging.getLogger("det_harness")
 
 _NO_LOOP = (
-    "No loop has asked for the batches of context.train() in {}: write `for batch in context.train(...)` there, or "
+    "No loop has asked for what the training in {} gives: write `for batch in context.train(...)` there, or "
     "submit it by running the cells, the one of the loop too."
 )
 
@@ -255,13 +255,13 @@ class WorkerHost(HostOfCalls):
         if self.outcome is None:
             if went_on:
                 raise TrialDefinitionError(
-                    f"The program went on after the loop over context.train() in {self._loop.place}, which was neither "
+                    f"The program went on after the loop that trains in {self._loop.place}, which was neither "
                     "run to its end nor left with `break` or `return`. If an exception left it that the program "
                     "caught: let it through to fail the trial."
                 ) from error
             return False
         if not went_on:
-            logger.info("After the loop over context.train() was left, the program ended with %r.", error)
+            logger.info("After the loop that trains was left, the program ended with %r.", error)
         return True
 
     def _end_loop(self) -> None:

@@ -164,7 +164,7 @@ class ProgramRunner:
             return TrialDefinitionError(f"The program called sys.exit({error.code!r}) after its training.")
         if self.calls.taken:  # so it trains in a loop of its own
             return TrialDefinitionError(
-                f"sys.exit({error.code!r}) was called in or behind the loop over context.train() in "
+                f"sys.exit({error.code!r}) was called in or behind the loop that trains in "
                 f"{self.calls.last_place}. To fail the trial, raise an exception; to end its training early, leave the "
                 "loop with `break`."
             )
