@@ -258,6 +258,20 @@ def test_reports_that_were_damaged_on_disk_are_not_taken_and_the_run_is_not_comp
     master.until_state(experiment["id"], "COMPLETED")
 
 
+def test_a_run_ends_whose_left_reports_no_database_can_store(master: Master) -> None:
+    master.create({"max_restarts": 0})
+    (job,) = master.world.wait_for_jobs(1)
+    Worker(master, job).start()
+    spool = Path(job.directory) / "spool"
+    spool.mkdir()
+    report = {"seq": 2, "type": "metrics", "kind": "training", "batches": [10**30], "metrics": {"loss": [1.0]}}
+    (spool / "000000000002.jsonl").write_text(json.dumps(report) + "\n")
+    master.launcher.end(job.run_id, 1)
+    master.until_state(1, "ERROR")
+    said = [line["text"] for line in master.get(f"/trials/{job.trial_id}/logs")]
+    assert any("too large" in line for line in said), said
+
+
 def test_a_killed_experiment_is_canceled_with_all_its_trials(master: Master) -> None:
     experiment = master.create({"searcher": {"name": "random", "max_trials": 4}})
     jobs = master.world.wait_for_jobs(2)

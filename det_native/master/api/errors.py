@@ -10,7 +10,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from sqlalchemy.exc import DataError, OperationalError
+from sqlalchemy.exc import OperationalError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
@@ -28,6 +28,7 @@ from det_native.errors import (
     UnsupportedFeatureError,
 )
 from det_native.master.blobs_missing import MissingBlobsError
+from det_native.master.store.columns import UNSTORABLE
 from det_native.master.store.database import is_disk_full, is_unwritable
 from det_native.schema.rest import ErrorBody, ProblemInfo
 from det_native.storage.backups import DamagedDatabaseError
@@ -115,7 +116,7 @@ def install(app: FastAPI, log: Path) -> None:
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(OperationalError, _database_error)
     app.add_exception_handler(OSError, _os_error)
-    for kind in (OverflowError, UnicodeError, DataError):
+    for kind in UNSTORABLE:
         app.add_exception_handler(kind, _cannot_be_stored)
     app.add_exception_handler(Exception, internal)
 

@@ -45,6 +45,7 @@ from det_native.master.flow.watching import Watches
 from det_native.master.launch.base import Exit
 from det_native.master.store import bundles, checkpoints, experiments, logs, reports, summaries, trials
 from det_native.master.store import runs as run_store
+from det_native.master.store.columns import UNSTORABLE
 from det_native.master.store.database import Transaction
 from det_native.master.store.runs import Run
 from det_native.schema import rest
@@ -392,7 +393,7 @@ class Runs:
             for batch in spool.left_batches(directory):
                 with database.write() as transaction:
                     reports.accept(transaction, run.run_id, batch)
-        except (RequestError, DamagedSpoolError) as error:
+        except (RequestError, DamagedSpoolError, *UNSTORABLE) as error:  # the run ends all the same
             logger.warning("Reports that run %s left on disk are not taken: %s", run.run_id, error)
             with database.write() as transaction:
                 logs.add(transaction, run.trial_id, run.run_id, "system", [str(error)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import BigInteger, Float, Integer, MetaData, String, TypeDecorator
+from sqlalchemy.exc import DataError
 
 from det_native.schema.states import ShownState
 
@@ -19,6 +20,9 @@ metadata = MetaData(
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
     }
 )
+
+#: What a database raises for a number or text that it cannot store.
+UNSTORABLE = (OverflowError, UnicodeError, DataError)
 
 # SQLite hands out increasing 64-bit ids only to a column that is declared INTEGER.
 Id = BigInteger().with_variant(Integer, "sqlite")
