@@ -11,6 +11,7 @@ from det_native.core.cluster_info import get_cluster_info
 from det_native.core.modes import Unit
 from det_native.core.searcher import SearcherOperation
 from det_native.errors import ArgumentError
+from det_native.schema.lengths import UNTOLD
 
 if TYPE_CHECKING:
     from det_native.core import Context
@@ -49,7 +50,7 @@ class TrainerReports:
     def length_in(self, unit: str) -> int | None:
         """Return how long the whole training is, where that is said in this unit (``batches`` or ``epochs``)."""
         length: Mapping[str, int] = (self._config().get("searcher") or {}).get("max_length") or {}
-        return length.get(unit)
+        return None if length == UNTOLD.model_dump(mode="json") else length.get(unit)
 
     def is_reached(self, *, steps: int, epochs: float) -> bool:
         """Whether so much is all that the search asks for now: the whole training, or a stage of it."""

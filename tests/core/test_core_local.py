@@ -20,6 +20,16 @@ from det_native.experimental import core_v2
 from det_native.unsupported import UnsupportedNameError
 
 
+def test_numbers_of_numpy_may_stand_in_metadata(context: Context, tmp_path: Path) -> None:
+    numpy = pytest.importorskip("numpy")
+    (tmp_path / "weights").mkdir()
+    (tmp_path / "weights" / "w.txt").write_text("1")
+    uuid = context.checkpoint.upload(
+        tmp_path / "weights", {"steps_completed": numpy.int64(6), "loss": numpy.float32(0.5)}
+    )
+    assert context.checkpoint.get_metadata(uuid) == {"steps_completed": 6, "loss": 0.5}
+
+
 @pytest.fixture
 def context(tmp_path: Path) -> Context:
     """A context that nobody records."""
@@ -62,7 +72,10 @@ WRONG: list[tuple[Callable[[Context], Any], str]] = [
     (lambda c: c.train.report_training_metrics("3", {}), r"report_training_metrics\(\): steps_completed='3'"),
     (lambda c: c.train.report_training_metrics(-1, {}), "whole number from 0"),
     (lambda c: c.train.report_training_metrics(10**30, {}), "whole number from 0 to"),
-    (lambda c: c.checkpoint.upload(".", {"steps_completed": 10**30}), "whole number from 0 to"),
+    (
+        lambda c: c.checkpoint.upload(".", {"steps_completed": 10**30}),
+        "whole number from 0 to",
+    ),  # and nothing is copied
     (lambda c: c.train.report_training_metrics(1, {1: 2.0}), "names of metrics are text"),
     (lambda c: c.train.report_training_metrics(1, [1.0]), "a dictionary of numbers by name"),
     (lambda c: c.train.report_validation_metrics(1.5, {}), "steps_completed=1.5"),

@@ -57,6 +57,7 @@ class CoreRun(CoreState):
         self.invalid = False
         self._stopped_early = False
         self._completed = False
+        self._checked = False  # what trains has made sure that the trial can be compared
         #: Whether the code has asked how far it is to train.
         self.length_asked = False
         self._stage_done = False
@@ -119,6 +120,7 @@ class CoreRun(CoreState):
         self._begun = True
         self.steps = outcome.batches
         self.acknowledged, self._completed = outcome.stopped, not outcome.stopped
+        self._checked = True
 
     def ends_early(self, *, invalid: bool) -> None:
         """Note that the training ends before its length."""
@@ -210,7 +212,7 @@ class CoreRun(CoreState):
         progress = self.services.schedule.progress
         if not complete or (self.acknowledged and not self._completed):
             return
-        if self.distributed.rank == 0 and not self.invalid:
+        if self.distributed.rank == 0 and not (self.invalid or self._checked):
             self._check_compared()
         progress.validated_at_end = True
         of_stage = self._completed and self.services.environment.stage is not None

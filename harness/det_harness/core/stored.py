@@ -62,12 +62,13 @@ class StoredCheckpoints:
                 raise ArgumentError(
                     "context.checkpoint.upload(None): give the folder with the files of the checkpoint."
                 )
+            facts = _checked(metadata)  # before large files are copied
             files = sharded.files_of(folder, selector)
             workspace = run.services.checkpoints.workspace()
             with _removed(workspace):
                 sharded.copy(files, workspace)
                 uuid = str(uuid4())
-                self._save(workspace, uuid, _checked(metadata))
+                self._save(workspace, uuid, facts)
             return uuid
         uuid = str(run.distributed.broadcast(str(uuid4())))
         with self._together():
@@ -243,10 +244,19 @@ def _checked(metadata: Mapping[str, Any] | None) -> dict[str, Any]:
     if ours is not None:
         raise ArgumentError(f"metadata has the name {ours!r}, which is det_native's own: take another one.")
     try:
-        found: dict[str, Any] = json.loads(json.dumps(dict(metadata)))
+        found: dict[str, Any] = json.loads(json.dumps(dict(metadata), default=_as_python))
     except (TypeError, ValueError) as error:
         raise ArgumentError(f"metadata of a checkpoint are what JSON can have: {error}.") from error
+    if _STEPS in found:
+        _steps(found[_STEPS])
     return found
+
+
+def _as_python(value: Any) -> Any:
+    """Return a number of NumPy or a tensor with one element as Python has it."""
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
 
 
 def _steps(value: Any) -> int:

@@ -131,11 +131,12 @@ def test_trial_classes(cluster: Cluster, name: str, tmp_path: Path) -> None:
     assert (best.download(tmp_path / "best") / "state_dict.pth").is_file()
 
 
-@pytest.mark.parametrize("name", ["const", "distributed", "adaptive"])
-def test_the_trainer(cluster: Cluster, name: str) -> None:
+# On two slots an epoch has half the batches; a trial of a search may end with its first stage.
+@pytest.mark.parametrize(("name", "validated"), [("const", [4, 8]), ("distributed", [4]), ("adaptive", [4])])
+def test_the_trainer(cluster: Cluster, name: str, validated: list[int]) -> None:
     experiment = trained(f"pytorch_trainer/{name}.yaml")
     steps = [step for step, _ in values(experiment, "validation", "validation_loss")]
-    assert steps[:2] == [4, 8]
+    assert steps[: len(validated)] == validated
 
 
 def test_the_callback_of_keras(cluster: Cluster) -> None:

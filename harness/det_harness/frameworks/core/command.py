@@ -10,8 +10,6 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from det_native.schema.memory_kills import MemoryKills
-
 from det_harness.core.serving import ReporterServer
 from det_harness.frameworks.core.machines import OnMachines
 from det_harness.frameworks.core.variables import variables_of
@@ -19,6 +17,7 @@ from det_harness.trial.services import Outcome, Services
 from det_native.core.command import CommandCall, script_of
 from det_native.errors import CommandFailedError, InvalidHP
 from det_native.schema.job import AttachedProcess, TrialJob
+from det_native.schema.memory_kills import MemoryKills
 
 _LINES = 20
 _TAIL_BYTES = 1 << 14
