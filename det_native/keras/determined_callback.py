@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
+import json
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from det_native.trial import DistributedContext
 
 _MODEL = "model_checkpoint"
-_STATE = "callback_state"
+_STATE = "callback_state.json"
 
 
 class DeterminedCallback(tf.keras.callbacks.Callback):  # type: ignore[misc]  # TensorFlow has no types
@@ -149,13 +149,13 @@ class DeterminedCallback(tf.keras.callbacks.Callback):  # type: ignore[misc]  # 
             self.save_model(self.model, str(Path(path) / _MODEL), self._core.distributed)
             if self._reports.first:
                 state = {"epoch": self._epoch, "steps_completed": self._steps, "continue_id": self._continue_id}
-                (Path(path) / _STATE).write_bytes(pickle.dumps(state))
+                (Path(path) / _STATE).write_text(json.dumps(state), encoding="utf-8")
 
     def _load(self, path: Path) -> None:
         self.load_model(self.model, str(path / _MODEL), self._core.distributed)
         if not (path / _STATE).exists():
             return
-        state = pickle.loads((path / _STATE).read_bytes())
+        state = json.loads((path / _STATE).read_text(encoding="utf-8"))
         if state["continue_id"] != self._continue_id:
             return
         self._steps, self._epoch = state["steps_completed"], state["epoch"]

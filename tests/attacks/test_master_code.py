@@ -89,4 +89,7 @@ def test_weights_are_loaded_without_code() -> None:
     assert len(files) > 500
     found = {file.name: loading_of_code(file.read_text(encoding="utf-8")) for file in files}
     # A file that the same lines have just written is read once, to see whether that can be done.
-    assert {name: calls for name, calls in found.items() if calls} == {"model_file.py": ["tf.keras.models.load_model"]}
+    assert {name: calls for name, calls in found.items() if calls} == {
+        "model_file.py": ["tf.keras.models.load_model"],
+        "determined_callback.py": ["self.load_model"],  # its own method, which reads weights
+    }

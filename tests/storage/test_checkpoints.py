@@ -16,7 +16,7 @@ import pytest
 
 from det_native.errors import CheckpointCorruptError, CheckpointNotFoundError, StorageError
 from det_native.schema.manifests import CheckpointFile, CheckpointManifest
-from det_native.storage import checkpoints
+from det_native.storage import multipart
 from det_native.storage.checkpoints import CheckpointStorage
 
 FILES = {"weights.safetensors": os.urandom(300_000), "state/optimizer.json": b'{"lr": 0.1}', "state/deep/empty": b""}
@@ -119,7 +119,7 @@ def test_list_is_by_time_and_latest_by_batch(storage: CheckpointStorage) -> None
 
 def test_parts_of_uploads_that_have_waited_for_a_week_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     ends: list[float] = []
-    monkeypatch.setattr(checkpoints, "abort_left", lambda folder, end, of: ends.append(end))
+    monkeypatch.setattr(multipart, "abort_left", lambda folder, end, of: ends.append(end))
     CheckpointStorage("memory://checkpoints").remove_leftovers()
     assert time.time() - ends[0] == pytest.approx(7 * 24 * 3600, abs=60)
 

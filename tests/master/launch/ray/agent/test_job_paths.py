@@ -135,5 +135,5 @@ def test_every_field_of_a_job_that_names_a_place_is_known_here() -> None:
 CARRIED = {
     *("kind", "protocol", "storage_options", "bundle", "bundle_id", "checkpoint_options", "resume", "manifests"),
     *("token", "run_id", "experiment_id", "trial_id", "config", "hparams", "trial_seed", "stage", "test"),
-    *("devices", "threads", "variables"),
+    *("devices", "threads", "variables", "slots", "attached"),
 }
