@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from det_native.core.cluster_info import ClusterInfo, TrialInfo, set_info
-from det_native.errors import ArgumentError, MasterError
+from det_native.errors import ArgumentError, MasterError, NotRecordedError
 from det_native.experimental.arguments import Place
 from det_native.experimental.local.experiment import LocalExperiment
 from det_native.experimental.local.output import copied_output
@@ -77,9 +77,10 @@ class UnmanagedRun(LocalExperiment):
         self._recording.begun.set()
         try:
             self._resume = self._recording.wait().resume
-        except MasterError:
+        except MasterError as error:
             shutil.rmtree(self._folder.path, ignore_errors=True)
-            raise
+            reason = self._recording.reason.rstrip(".")
+            raise NotRecordedError(f"The training does not begin, since no master has it: {reason}.") from error
 
     def session(self) -> Session:
         """Return the user's session with the master that records it."""

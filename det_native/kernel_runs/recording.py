@@ -102,6 +102,11 @@ class Recording:
             "master that starts takes them in."
         )
 
+    @property
+    def reason(self) -> str:
+        """What the last master that was asked has said, or why none was."""
+        return self._why
+
     def when_recorded(self, do: Callable[[], None]) -> None:
         """Have something done once a master has the run, by the thread that records it; at once if one has."""
         with self._lock:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 POLICIES = ("best", "all", "none")
 
 
-class TrainUnit:
+class TrainUnit(ABC):
     """A length of a training: :class:`Batch` or :class:`Epoch`.
 
     Parameters
@@ -36,6 +37,7 @@ class TrainUnit:
             raise ArgumentError(f"det.pytorch.{type(self).__name__}({value!r}): give a whole number of at least 1.")
         self.value = value
 
+    @abstractmethod
     def batches(self, epoch_length: int) -> int:
         """Return it in batches.
 
@@ -44,7 +46,6 @@ class TrainUnit:
         epoch_length : int
             The batches of an epoch on each slot.
         """
-        raise NotImplementedError
 
     def should_stop(self, step_num: int) -> bool:
         """Return whether it is reached after so many of its units."""

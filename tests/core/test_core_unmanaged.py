@@ -122,6 +122,7 @@ def test_a_name_that_a_process_works_under_is_refused(recorded: Home, tmp_path: 
         second = run(tmp_path, "", "busy")
         assert second.returncode == 1
         assert f"Process {first.pid} of this machine goes on with this training" in second.stderr
+        assert "takes them in" not in second.stderr.splitlines()[-1]
         first.stdin.write("\n")
         first.stdin.flush()
         assert first.wait(PATIENCE) == 0

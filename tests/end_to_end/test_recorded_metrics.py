@@ -46,4 +46,4 @@ def test_side_metrics_are_in_rows_history_and_checkpoints(torch_kernel: Kernel, 
         )
     assert torch_kernel.value("[row['batch (metric)'] for row in experiment.metrics('validation')]") == [0.5] * 3
     logs = torch_kernel.run("print(*experiment.trials[0].logs())").text
-    assert logs.count("The validation metric 'none' is not recorded.") == 1
+    assert logs.count("The metric 'none' is not recorded.") == 1

@@ -81,8 +81,8 @@ def test_what_is_left_out_is_said_once_for_each_metric(caplog: pytest.LogCapture
         recorded = side.recorded({"loss": 0.5, "seen": {1}, "none": None, "note": "cat"}, "evaluate()")
         assert recorded == {"loss": 0.5, "note": "cat"}
     assert [record.message for record in caplog.records] == [
-        "The validation metric 'seen' is not recorded. evaluate() returned {1} for it: JSON has nothing like set.",
-        "The validation metric 'none' is not recorded. evaluate() returned None for it: there is no value to record.",
+        "The metric 'seen' is not recorded. evaluate() returned {1} for it: JSON has nothing like set.",
+        "The metric 'none' is not recorded. evaluate() returned None for it: there is no value to record.",
     ]
     caplog.clear()
     assert SideMetrics(quiet=True).recorded({"none": None}, "evaluate()") == {}

@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from det_native.client.checkpoint import Checkpoint
 from det_native.client.experiment_life import ExperimentLife
@@ -27,9 +28,10 @@ class ExperimentOfSdk(ExperimentLife, AbsentNames):
 
     _sdk_class = "Experiment"
 
-    def detail(self) -> rest.ExperimentDetail:
-        """Return everything that the source knows of the experiment."""
-        raise NotImplementedError
+    if TYPE_CHECKING:  # the handle has it
+
+        def detail(self) -> rest.ExperimentDetail:
+            """Return everything that the source knows of the experiment."""
 
     def reload(self) -> None:
         """Ask anew for all that is known of it."""

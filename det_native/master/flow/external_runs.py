@@ -107,7 +107,7 @@ def _wait_for_end(context: Context, trial_id: int) -> None:
         if run.state is not RunState.ENDED and run.exit is None and is_alive(process.pid, process.start):
             raise RequestError(
                 409,
-                f"Process {process.pid} of this machine goes on with this training. End it first, or give another "
-                "external_trial_id.",
+                f"Process {process.pid} of this machine goes on with this training: end it first, or give another "
+                "external_trial_id",
             )
         time.sleep(_LOOK_SECONDS)

@@ -59,7 +59,7 @@ class SideMetrics:
             return
         self._left_out.add(name)
         if not self._quiet:
-            logger.warning("The validation metric '%s' is not recorded. %s.", name, why)
+            logger.warning("The metric '%s' is not recorded. %s.", name, why)
 
 
 def recordable(value: Any) -> Any:
